@@ -1,0 +1,41 @@
+/* The kernels of one instruction set: walk, load and verbs, for float and for double.
+ *
+ * Compiled once per instruction set, with TK_KERNELS the name of the table to define and the compiler's flags saying
+ * which instructions may be used. */
+#include <math.h>
+#include <stddef.h>
+
+#include "kernels.h"
+#include "scratch.h"
+
+#if defined(_MSC_VER)
+#define FORCE_INLINE __forceinline
+#define UNROLL
+#elif defined(__clang__)
+#define FORCE_INLINE inline __attribute__((always_inline))
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define FORCE_INLINE inline __attribute__((always_inline))
+#define UNROLL _Pragma("GCC unroll 8")
+#endif
+
+#define real float
+#define TK_IS_FLOAT 1
+#define NAME(x) x##_float
+#include "simd.h"
+#include "walk.inc"
+#include "load.inc"
+#include "verbs.inc"
+#undef real
+#undef TK_IS_FLOAT
+#undef NAME
+
+#define real double
+#define TK_IS_FLOAT 0
+#define NAME(x) x##_double
+#include "simd.h"
+#include "walk.inc"
+#include "load.inc"
+#include "verbs.inc"
+
+const tk_kernels TK_KERNELS = {{verbs_float, verbs_double}};

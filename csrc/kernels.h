@@ -1,0 +1,22 @@
+/* What one compilation of kernels.c offers to the dispatcher: the verbs of tk.h, per real type. */
+#ifndef TK_KERNELS_H
+#define TK_KERNELS_H
+
+#include "tk.h"
+
+typedef struct {
+    void (*dot)(const tk_rows *, const tk_map *, int64_t, int64_t, const tk_table *, void *, void *);
+    void (*add)(const tk_rows *, const tk_map *, int64_t, int64_t, const tk_table *, const void *, void *);
+    void (*expand)(const tk_rows *, const tk_map *, int64_t, int64_t, int, void *, void *, void *);
+    void (*weigh)(const tk_map *, int32_t, int32_t, const tk_table *, void *);
+} tk_verbs;
+
+typedef struct {
+    tk_verbs real[2]; /* indexed by tk_real */
+} tk_kernels;
+
+extern const tk_kernels tk_kernels_baseline;
+extern const tk_kernels tk_kernels_avx2;
+extern const tk_kernels tk_kernels_avx512;
+
+#endif

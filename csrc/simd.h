@@ -1,0 +1,149 @@
+/* A vector of reals and the few operations that the kernels need, for the instruction set this file is compiled for.
+ *
+ * Included once per real type, with TK_IS_FLOAT set to 1 or 0. Each branch defines V (the vector), VLEN (its length)
+ * and v_*; v_load_n and v_store_n touch the first n elements only, 0 < n < VLEN, and read the others as 0.
+ */
+#undef V
+#undef VLEN
+#undef v_zero
+#undef v_set1
+#undef v_load
+#undef v_store
+#undef v_fma
+#undef v_load_n
+#undef v_store_n
+
+#if defined(__AVX512F__)
+
+#include <immintrin.h>
+#if TK_IS_FLOAT
+#define V __m512
+#define VLEN 16
+#define v_zero() _mm512_setzero_ps()
+#define v_set1(a) _mm512_set1_ps(a)
+#define v_load(p) _mm512_loadu_ps(p)
+#define v_store(p, v) _mm512_storeu_ps(p, v)
+#define v_fma(a, b, c) _mm512_fmadd_ps(a, b, c)
+#define v_load_n(p, n) _mm512_maskz_loadu_ps((__mmask16)((1u << (n)) - 1u), p)
+#define v_store_n(p, v, n) _mm512_mask_storeu_ps(p, (__mmask16)((1u << (n)) - 1u), v)
+#else
+#define V __m512d
+#define VLEN 8
+#define v_zero() _mm512_setzero_pd()
+#define v_set1(a) _mm512_set1_pd(a)
+#define v_load(p) _mm512_loadu_pd(p)
+#define v_store(p, v) _mm512_storeu_pd(p, v)
+#define v_fma(a, b, c) _mm512_fmadd_pd(a, b, c)
+#define v_load_n(p, n) _mm512_maskz_loadu_pd((__mmask8)((1u << (n)) - 1u), p)
+#define v_store_n(p, v, n) _mm512_mask_storeu_pd(p, (__mmask8)((1u << (n)) - 1u), v)
+#endif
+
+#elif defined(__AVX2__)
+
+#include <immintrin.h>
+#ifndef TK_SIMD_MASKS
+#define TK_SIMD_MASKS
+/* n ones followed by zeros begin at [8 - n]; doubles take the same table two entries at a time. */
+static const int32_t v_masks[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
+#endif
+#if TK_IS_FLOAT
+#define V __m256
+#define VLEN 8
+#define v_zero() _mm256_setzero_ps()
+#define v_set1(a) _mm256_set1_ps(a)
+#define v_load(p) _mm256_loadu_ps(p)
+#define v_store(p, v) _mm256_storeu_ps(p, v)
+#define v_fma(a, b, c) _mm256_fmadd_ps(a, b, c)
+#define v_mask_f(n) _mm256_loadu_si256((const __m256i *)(v_masks + 8 - (n)))
+#define v_load_n(p, n) _mm256_maskload_ps(p, v_mask_f(n))
+#define v_store_n(p, v, n) _mm256_maskstore_ps(p, v_mask_f(n), v)
+#else
+#define V __m256d
+#define VLEN 4
+#define v_zero() _mm256_setzero_pd()
+#define v_set1(a) _mm256_set1_pd(a)
+#define v_load(p) _mm256_loadu_pd(p)
+#define v_store(p, v) _mm256_storeu_pd(p, v)
+#define v_fma(a, b, c) _mm256_fmadd_pd(a, b, c)
+#define v_mask_d(n) _mm256_loadu_si256((const __m256i *)(v_masks + 8 - 2 * (n)))
+#define v_load_n(p, n) _mm256_maskload_pd(p, v_mask_d(n))
+#define v_store_n(p, v, n) _mm256_maskstore_pd(p, v_mask_d(n), v)
+#endif
+
+#else /* vectors of 128 bits, or of one element */
+
+#if defined(__aarch64__) || defined(_M_ARM64)
+#include <arm_neon.h>
+#if TK_IS_FLOAT
+#define V float32x4_t
+#define VLEN 4
+#define v_set1(a) vdupq_n_f32(a)
+#define v_load(p) vld1q_f32(p)
+#define v_store(p, v) vst1q_f32(p, v)
+#define v_fma(a, b, c) vfmaq_f32(c, a, b)
+#else
+#define V float64x2_t
+#define VLEN 2
+#define v_set1(a) vdupq_n_f64(a)
+#define v_load(p) vld1q_f64(p)
+#define v_store(p, v) vst1q_f64(p, v)
+#define v_fma(a, b, c) vfmaq_f64(c, a, b)
+#endif
+#define v_zero() v_set1(0)
+#elif defined(__SSE2__) || defined(_M_X64)
+#include <emmintrin.h>
+#if TK_IS_FLOAT
+#define V __m128
+#define VLEN 4
+#define v_zero() _mm_setzero_ps()
+#define v_set1(a) _mm_set1_ps(a)
+#define v_load(p) _mm_loadu_ps(p)
+#define v_store(p, v) _mm_storeu_ps(p, v)
+#define v_fma(a, b, c) _mm_add_ps(_mm_mul_ps(a, b), c)
+#else
+#define V __m128d
+#define VLEN 2
+#define v_zero() _mm_setzero_pd()
+#define v_set1(a) _mm_set1_pd(a)
+#define v_load(p) _mm_loadu_pd(p)
+#define v_store(p, v) _mm_storeu_pd(p, v)
+#define v_fma(a, b, c) _mm_add_pd(_mm_mul_pd(a, b), c)
+#endif
+#else
+#define V real
+#define VLEN 1
+#define v_zero() ((real)0)
+#define v_set1(a) ((real)(a))
+#define v_load(p) (*(p))
+#define v_store(p, v) (void)(*(p) = (v))
+#define v_fma(a, b, c) ((a) * (b) + (c))
+#endif
+
+static inline V NAME(v_load_part)(const real *p, int n)
+{
+    real part[VLEN] = {0};
+    for (int i = 0; i < n; i++)
+        part[i] = p[i];
+    return v_load(part);
+}
+
+static inline void NAME(v_store_part)(real *p, V v, int n)
+{
+    real part[VLEN];
+    v_store(part, v);
+    for (int i = 0; i < n; i++)
+        p[i] = part[i];
+}
+#define v_load_n(p, n) NAME(v_load_part)(p, n)
+#define v_store_n(p, v, n) NAME(v_store_part)(p, v, n)
+
+#endif
+
+static inline real NAME(v_sum)(V v)
+{
+    real part[VLEN], sum = 0;
+    v_store(part, v);
+    for (int i = 0; i < VLEN; i++)
+        sum += part[i];
+    return sum;
+}

@@ -1,0 +1,96 @@
+/* taylorkern: the whole C interface.
+ *
+ * A row x of d columns has one feature per monomial of degree at most r,
+ *
+ *     phi_a(x) = s(x) * m_a * x^a,        a multi-index, |a| <= r
+ *
+ * with a factor m_a that depends on the monomial only (the metric) and a factor s(x) that depends on the row only.
+ * Put a constant coordinate 0 of value 1 in front: a monomial is then a multiset 0 <= j_1 <= ... <= j_r <= d, and its
+ * slot in a table is its colexicographic rank, the sum over p of C(j_p + p - 1, p).
+ *
+ * Nothing here allocates, prints, fails or checks: Python owns all memory and has validated every argument.
+ * Functions may be called from several threads at once as long as no two of them write the same memory.
+ */
+#ifndef TK_H
+#define TK_H
+
+#include <stdint.h>
+
+enum { TK_MAX_DEGREE = 170 }; /* 170! is the largest factorial that a double holds */
+
+typedef enum { TK_FLOAT32 = 0, TK_FLOAT64 = 1 } tk_real;
+
+/* Rows as they were given: CSR, or dense in C order. */
+typedef struct {
+    tk_real real;           /* type of data, and of every table and vector used with these rows */
+    const void *data;       /* CSR: the stored values; dense: [n_rows][n_columns] */
+    const int32_t *indices; /* CSR: columns, rising within a row; dense: NULL */
+    const int64_t *indptr;  /* CSR: [n_rows + 1]; dense: NULL */
+    int32_t n_columns;      /* d */
+    int32_t max_nonzeros;   /* no row has more nonzeros than this */
+    int32_t walk_dense;     /* 1: visit all d columns, eight rows at a time; 0: visit each row's nonzeros */
+} tk_rows;
+
+/* The feature map: the monomials, s(x), and the metric m_a. */
+typedef struct {
+    int32_t degree;         /* r, 1 to TK_MAX_DEGREE */
+    int32_t n_columns;      /* d */
+    double scale;           /* x stands for scale * (the row as it was given) */
+    double decay;           /* s(x) = exp(-decay * |x|^2) */
+    const int64_t *ranks;   /* [r + 1][d + 2]: ranks[p][j] = C(j + p - 1, p) */
+    const double *constant; /* [r + 1]: factor of a monomial in which coordinate 0 fills exactly the lowest p places */
+    const double *repeat;   /* [r + 1]: factor for a coordinate that comes up for the e-th time (not coordinate 0) */
+    const double *join;     /* [r + 1][r + 1]: join[e][k] = (repeat[1..e+k]) / (repeat[1..e] * repeat[1..k]) */
+    int32_t bare;           /* 1: all of these factors are 1 */
+} tk_map;
+
+/* K tables over the same slots, interleaved: table[slot * K + k]. */
+typedef struct {
+    void *values; /* [n_slots][width] */
+    int32_t width; /* K >= 1 */
+} tk_table;
+
+/* Bytes of scratch, 64-byte aligned, that any call below needs for these rows. */
+int64_t tk_scratch_bytes(const tk_rows *rows, const tk_map *map);
+
+/* out[i - first][k] = sum_a phi_a(x_i) table[a][k], for the rows first <= i < last. */
+void tk_dot(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_table *table, void *out,
+            void *scratch);
+
+/* table[a][k] += sum_i t[i - first][k] phi_a(x_i), over the rows first <= i < last, in the order of the rows. */
+void tk_add(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_table *table, const void *t,
+            void *scratch);
+
+/* The features of the rows first <= i < last, one row after the other, slots rising: exactly C(m + r, r) of them for
+ * a row of m nonzeros. slots is int64_t[] when wide, else int32_t[]. */
+void tk_expand(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, int wide, void *slots,
+               void *values, void *scratch);
+
+/* table[a][k] *= m_a, for the slots whose highest coordinate j_r is in first <= j_r < last (0 <= j_r <= d). */
+void tk_weigh(tk_real real, const tk_map *map, int32_t first, int32_t last, const tk_table *table, void *scratch);
+
+/* What is wrong with the structure of a compressed sparse matrix (CSR; CSC with rows and columns exchanged). */
+typedef enum {
+    TK_CANONICAL = 0,    /* nothing: indices rise strictly within each row */
+    TK_UNSORTED,         /* legal, but indices of a row are out of order or repeated */
+    TK_INDPTR_START,     /* indptr[0] is not 0 */
+    TK_INDPTR_FALLS,     /* indptr[at + 1] < indptr[at] */
+    TK_INDPTR_BEYOND,    /* indptr[at] is more than the number of stored entries */
+    TK_INDEX_RANGE       /* indices[at] is negative or not below n_minor */
+} tk_structure;
+
+/* Looks at an untrusted structure without reading outside the arrays. *at tells where. Index types: int64_t when
+ * wide, else int32_t (both arrays alike). */
+tk_structure tk_check_structure(const void *indptr, const void *indices, int wide, int64_t n_major, int64_t n_minor,
+                                int64_t n_stored, int64_t *at);
+
+/* Instruction sets compiled in, best first, and whether this CPU and operating system can run each. */
+int tk_n_instruction_sets(void);
+const char *tk_instruction_set_name(int i);
+int tk_instruction_set_usable(int i);
+/* The one in use, chosen at the first call of tk_init as the best usable; tk_use_instruction_set is for tests. */
+void tk_init(void);
+int tk_instruction_set(void);
+void tk_use_instruction_set(int i);
+
+#endif

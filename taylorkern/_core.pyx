@@ -1,0 +1,279 @@
+"""The boundary to the C core: arrays in, one C call each, the GIL released.
+
+Arguments are IN unless marked OUT. Everything handed over here has been validated by `_rows` and `_expansion`; what
+is checked again is only what keeps C inside its arrays when a caller in this package has a bug.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uintptr_t
+
+
+cdef extern from "tk.h" nogil:
+    ctypedef enum tk_real:
+        TK_FLOAT32
+        TK_FLOAT64
+
+    ctypedef struct tk_rows:
+        tk_real real
+        const void *data
+        const int32_t *indices
+        const int64_t *indptr
+        int32_t n_columns
+        int32_t max_nonzeros
+        int32_t walk_dense
+
+    ctypedef struct tk_map:
+        int32_t degree
+        int32_t n_columns
+        double scale
+        double decay
+        const int64_t *ranks
+        const double *constant
+        const double *repeat
+        const double *join
+        int32_t bare
+
+    ctypedef struct tk_table:
+        void *values
+        int32_t width
+
+    ctypedef enum tk_structure:
+        TK_CANONICAL
+        TK_UNSORTED
+        TK_INDPTR_START
+        TK_INDPTR_FALLS
+        TK_INDPTR_BEYOND
+        TK_INDEX_RANGE
+
+    int64_t tk_scratch_bytes(const tk_rows *rows, const tk_map *map)
+    void tk_dot(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_table *table,
+                void *out, void *scratch)
+    void tk_add(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_table *table,
+                const void *t, void *scratch)
+    void tk_expand(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, int wide, void *slots,
+                   void *values, void *scratch)
+    void tk_weigh(tk_real real, const tk_map *map, int32_t first, int32_t last, const tk_table *table,
+                  void *scratch)
+    tk_structure tk_check_structure(const void *indptr, const void *indices, int wide, int64_t n_major,
+                                    int64_t n_minor, int64_t n_stored, int64_t *at)
+    int tk_n_instruction_sets()
+    const char *tk_instruction_set_name(int i)
+    int tk_instruction_set_usable(int i)
+    void tk_init()
+    int tk_instruction_set()
+    void tk_use_instruction_set(int i)
+
+
+ctypedef fused real:
+    float
+    double
+
+ctypedef fused index:
+    int32_t
+    int64_t
+
+
+cdef class Rows:
+    """Rows of data, borrowed: keeps the arrays alive and C's view of them."""
+
+    cdef tk_rows c
+    cdef readonly object data, indices, indptr
+    cdef readonly Py_ssize_t n_rows, n_columns
+    cdef readonly Py_ssize_t itemsize
+
+    def __init__(self, data, indices, indptr, Py_ssize_t n_columns, Py_ssize_t max_nonzeros):
+        cdef const int32_t[::1] indices_view
+        cdef const int64_t[::1] indptr_view
+        self.data, self.indices, self.indptr = data, indices, indptr
+        self.n_columns = n_columns
+        self.itemsize = data.itemsize
+        self.c.real = TK_FLOAT64 if data.itemsize == 8 else TK_FLOAT32
+        self.c.data = _address(data)
+        if indptr is None:
+            self.n_rows = data.shape[0]
+            self.c.indices = NULL
+            self.c.indptr = NULL
+        else:
+            indices_view, indptr_view = indices, indptr
+            self.n_rows = indptr_view.shape[0] - 1
+            self.c.indices = &indices_view[0] if indices_view.shape[0] else NULL
+            self.c.indptr = &indptr_view[0]
+        self.c.n_columns = <int32_t>n_columns
+        self.c.max_nonzeros = <int32_t>max_nonzeros
+        self.c.walk_dense = 0
+
+    @property
+    def walk_dense(self):
+        """Whether all columns are visited, several rows at a time, instead of each row's nonzeros."""
+        return self.c.walk_dense != 0
+
+    @walk_dense.setter
+    def walk_dense(self, value):
+        self.c.walk_dense = 1 if value else 0
+
+
+cdef class Map:
+    """A feature map with one metric: keeps its arrays alive and C's view of them."""
+
+    cdef tk_map c
+    cdef object arrays
+    cdef readonly Py_ssize_t degree, n_columns, n_slots
+
+    def __init__(self, double scale, double decay, const int64_t[:, ::1] ranks, const double[::1] constant,
+                 const double[::1] repeat, const double[:, ::1] join, bint bare):
+        self.arrays = (ranks, constant, repeat, join)
+        self.degree = ranks.shape[0] - 1
+        self.n_columns = ranks.shape[1] - 2
+        self.n_slots = ranks[self.degree, self.n_columns + 1]
+        self.c.degree = <int32_t>self.degree
+        self.c.n_columns = <int32_t>self.n_columns
+        self.c.scale = scale
+        self.c.decay = decay
+        self.c.ranks = &ranks[0, 0]
+        self.c.constant = &constant[0]
+        self.c.repeat = &repeat[0]
+        self.c.join = &join[0, 0]
+        self.c.bare = bare
+
+
+cdef const void *_address(array) except? NULL:
+    """Where a C-contiguous array begins (any address will do when it is empty)."""
+    cdef const unsigned char[::1] view
+    if array.size == 0:
+        return <const void *>array
+    view = memoryview(array).cast("B")
+    return &view[0]
+
+
+cdef void *_aligned(unsigned char[::1] scratch) noexcept nogil:
+    return <void *>((<uintptr_t>&scratch[0] + 63) // 64 * 64)
+
+
+cdef int _check(Rows rows, Map map, Py_ssize_t itemsize, int64_t first, int64_t last, int64_t room,
+                unsigned char[::1] scratch) except -1:
+    if rows.n_columns != map.n_columns or rows.itemsize != itemsize:
+        raise ValueError("rows, map and table do not belong together")
+    if not 0 <= first <= last <= rows.n_rows or last - first > room:
+        raise ValueError(f"rows {first} to {last} are not there")
+    if scratch.shape[0] < tk_scratch_bytes(&rows.c, &map.c) + 63:
+        raise ValueError("scratch is too small")
+    return 0
+
+
+def scratch_bytes(Rows rows, Map map):
+    """How large the scratch of the calls below has to be."""
+    return tk_scratch_bytes(&rows.c, &map.c) + 63
+
+
+def dot(Rows rows, Map map, int64_t first, int64_t last, const real[:, ::1] table, real[:, ::1] out,
+        unsigned char[::1] scratch):
+    """out[i, k] = <phi(row first + i), table[:, k]> (OUT: out)."""
+    cdef tk_table c_table
+    _check(rows, map, sizeof(real), first, last, out.shape[0], scratch)
+    if table.shape[0] != map.n_slots or table.shape[1] != out.shape[1]:
+        raise ValueError("table and out have the wrong shape")
+    if first == last or table.shape[1] == 0:
+        return
+    c_table.values = <void *>&table[0, 0]
+    c_table.width = <int32_t>table.shape[1]
+    with nogil:
+        tk_dot(&rows.c, &map.c, first, last, &c_table, &out[0, 0], _aligned(scratch))
+
+
+def add(Rows rows, Map map, int64_t first, int64_t last, real[:, ::1] table, const real[:, ::1] t,
+        unsigned char[::1] scratch):
+    """table[:, k] += sum_i t[i, k] phi(row first + i) (OUT: table)."""
+    cdef tk_table c_table
+    _check(rows, map, sizeof(real), first, last, t.shape[0], scratch)
+    if table.shape[0] != map.n_slots or table.shape[1] != t.shape[1]:
+        raise ValueError("table and t have the wrong shape")
+    if first == last or table.shape[1] == 0:
+        return
+    c_table.values = &table[0, 0]
+    c_table.width = <int32_t>table.shape[1]
+    with nogil:
+        tk_add(&rows.c, &map.c, first, last, &c_table, &t[0, 0], _aligned(scratch))
+
+
+def expand(Rows rows, Map map, int64_t first, int64_t last, index[::1] slots, real[::1] values,
+           unsigned char[::1] scratch):
+    """The features of rows first to last - 1, one row after the other (OUT: slots, values)."""
+    cdef bint wide = sizeof(index) == 8
+    _check(rows, map, sizeof(real), first, last, slots.shape[0], scratch)
+    if slots.shape[0] != values.shape[0]:
+        raise ValueError("slots and values have the wrong shape")
+    if first == last:
+        return
+    with nogil:
+        tk_expand(&rows.c, &map.c, first, last, wide, &slots[0], &values[0], _aligned(scratch))
+
+
+def weigh(Map map, int32_t first, int32_t last, real[:, ::1] table, unsigned char[::1] scratch):
+    """table[a, :] *= metric of a, for the monomials a whose highest coordinate is in first <= j < last."""
+    cdef tk_table c_table
+    cdef tk_rows none
+    none.real = TK_FLOAT64 if sizeof(real) == 8 else TK_FLOAT32
+    none.walk_dense = 0
+    if not 0 <= first <= last <= map.n_columns + 1 or table.shape[0] != map.n_slots:
+        raise ValueError("table has the wrong shape")
+    if scratch.shape[0] < tk_scratch_bytes(&none, &map.c) + 63:
+        raise ValueError("scratch is too small")
+    if first == last or table.shape[1] == 0:
+        return
+    c_table.values = &table[0, 0]
+    c_table.width = <int32_t>table.shape[1]
+    with nogil:
+        tk_weigh(none.real, &map.c, first, last, &c_table, _aligned(scratch))
+
+
+STRUCTURE_PROBLEMS = {
+    TK_INDPTR_START: "indptr[0] is {indptr}, not 0",
+    TK_INDPTR_FALLS: "indptr falls from {indptr} at position {at} to {indptr_next}",
+    TK_INDPTR_BEYOND: "indptr[{at}] is {indptr}, but only {n_stored} entries are stored",
+    TK_INDEX_RANGE: "indices[{at}] is {index}, outside 0 to {highest}",
+}
+
+
+def check_structure(const index[::1] indptr, const index[::1] indices, int64_t n_minor, int64_t n_stored):
+    """(problem, canonical): a sentence on what is wrong, or None; and whether indices rise strictly in each row."""
+    cdef int64_t at = 0, n_major = indptr.shape[0] - 1
+    cdef bint wide = sizeof(index) == 8
+    cdef const void *stored = <const void *>&indptr[0]
+    cdef tk_structure found
+    n_stored = min(n_stored, indices.shape[0])
+    if indices.shape[0]:
+        stored = <const void *>&indices[0]
+    with nogil:
+        found = tk_check_structure(&indptr[0], stored, wide, n_major, n_minor, n_stored, &at)
+    if found in (TK_CANONICAL, TK_UNSORTED):
+        return None, found == TK_CANONICAL
+    return STRUCTURE_PROBLEMS[found].format(
+        at=at,
+        n_stored=n_stored,
+        highest=n_minor - 1,
+        indptr=indptr[at] if at <= n_major else None,
+        indptr_next=indptr[at + 1] if at < n_major else None,
+        index=indices[at] if at < indices.shape[0] else None,
+    ), False
+
+
+def instruction_sets():
+    """Names of the instruction sets that this machine can run, best first."""
+    return [tk_instruction_set_name(i).decode() for i in range(tk_n_instruction_sets())
+            if tk_instruction_set_usable(i)]
+
+
+def instruction_set():
+    """The name of the instruction set in use."""
+    return tk_instruction_set_name(tk_instruction_set()).decode()
+
+
+def use_instruction_set(name):
+    """Switch to another instruction set: for tests and benchmarks."""
+    for i in range(tk_n_instruction_sets()):
+        if tk_instruction_set_name(i).decode() == name and tk_instruction_set_usable(i):
+            tk_use_instruction_set(i)
+            return
+    raise ValueError(f"instruction set {name!r} is not usable here; usable: {instruction_sets()}")
+
+
+tk_init()

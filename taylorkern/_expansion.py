@@ -1,0 +1,241 @@
+"""The expansion of a kernel into monomials: which ones, how many, where they lie, and with which factors."""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from math import comb, factorial, isfinite, sqrt
+from numbers import Integral, Real
+
+import numpy as np
+
+from . import _core
+
+MAX_DEGREE = 170  # 170! is the largest factorial that a double holds
+MAX_INDEX = 2**63 - 1
+MAX_COLUMNS = 2**31 - 2  # columns are numbered in 32 bits, behind the constant coordinate
+# A row of this many monomials takes about a fifth of a second. Longer ones could not be interrupted in good time, and
+# nobody has ever meant them: 768 nonzeros at degree 4 are 14.7 billion.
+MAX_ROW_MONOMIALS = 2**28
+
+KERNELS = ("gaussian", "exponential", "polynomial")
+
+
+class Expansion:
+    """The monomials of degree <= r of d columns, and the kernel that they expand.
+
+    K~(x, x') = s(x) s(x') sum_{k <= r} (c_k / k!) <z, z'>^k  with z = scale * x and s(x) = exp(-decay |z|^2).
+
+    Parameters
+    ----------
+    n_columns : int
+        The number of columns d.
+    degree : int
+        The degree r.
+    gamma : float
+        The bandwidth parameter, with scikit-learn's meaning.
+    kernel : {"gaussian", "exponential", "polynomial"} or sequence of float
+        A named kernel, or the coefficients c_0 .. c_r.
+    coef0 : float
+        The constant of the polynomial kernel.
+    """
+
+    def __init__(self, n_columns, *, degree, gamma, kernel="gaussian", coef0=1.0):
+        self.n_columns = int(n_columns)
+        self.degree = check_degree(degree)
+        self.gamma = _positive("gamma", gamma)
+        self.coefficients = _coefficients(kernel, self.degree, coef0)
+        self.kernel = kernel if isinstance(kernel, str) else tuple(self.coefficients)
+        self.coef0 = coef0
+        self.scale = sqrt(2 * self.gamma) if self.kernel in ("gaussian", "exponential") else sqrt(self.gamma)
+        self.decay = 0.5 if self.kernel == "gaussian" else 0.0
+        if self.n_columns > MAX_COLUMNS:
+            raise ValueError(f"X has {self.n_columns} columns; at most {MAX_COLUMNS} can be numbered")
+        self.n_slots = comb(self.n_columns + self.degree, self.degree)
+        if self.n_slots > MAX_INDEX:
+            raise ValueError(
+                f"degree={self.degree} on {self.n_columns} columns makes {self.n_slots} monomials, more than a "
+                f"64-bit index can number ({MAX_INDEX}); {_degree_that_fits(self.n_columns, MAX_INDEX)}"
+            )
+
+    def __reduce__(self):
+        return _rebuild, (self.n_columns, self.degree, self.gamma, self.kernel, self.coef0)
+
+    def monomials(self, n_nonzeros):
+        """The number of nonzero monomials of a row, exactly."""
+        return comb(int(n_nonzeros) + self.degree, self.degree)
+
+    def check_row(self, n_nonzeros):
+        """Refuse rows with too many monomials to be walked in one go."""
+        if self.monomials(n_nonzeros) > MAX_ROW_MONOMIALS:
+            raise ValueError(
+                f"a row with {n_nonzeros} nonzeros has {self.monomials(n_nonzeros)} monomials of degree <= "
+                f"{self.degree}, more than the limit of {MAX_ROW_MONOMIALS} for one row; "
+                f"{_degree_that_fits(n_nonzeros, MAX_ROW_MONOMIALS)}"
+            )
+
+    def series(self, z):
+        """sum_k (c_k / k!) z^k, element by element, by Horner's rule. The array z is overwritten and returned."""
+        terms = [c / factorial(k) for k, c in enumerate(self.coefficients)]
+        total = np.full_like(z, terms[-1])
+        for term in reversed(terms[:-1]):
+            total *= z
+            total += term
+        z[...] = total
+        return z
+
+    # Slots: exact integers in both directions.
+
+    def slot_of(self, powers):
+        """The slot of the monomial with these powers: {column: power}, or one power for each column."""
+        multiset = _multiset(powers, self.n_columns)
+        if len(multiset) > self.degree:
+            raise ValueError(f"powers add up to {len(multiset)}, more than the degree {self.degree}")
+        multiset = [0] * (self.degree - len(multiset)) + multiset
+        return sum(comb(j + p, p + 1) for p, j in enumerate(multiset))
+
+    def powers_of(self, slot):
+        """{column: power} of the monomial in this slot, columns rising."""
+        if isinstance(slot, bool) or not isinstance(slot, Integral):
+            raise ValueError(f"slot must be an integer; got {slot!r}")
+        rest = int(slot)
+        if not 0 <= rest < self.n_slots:
+            raise ValueError(f"slot {rest} is outside 0 to {self.n_slots - 1}")
+        powers = {}
+        highest = self.n_columns
+        for p in range(self.degree, 0, -1):
+            low = 0  # the largest j with C(j + p - 1, p) <= rest lies in low .. highest
+            while low < highest:
+                middle = (low + highest + 1) // 2
+                if comb(middle + p - 1, p) <= rest:
+                    low = middle
+                else:
+                    highest = middle - 1
+            rest -= comb(low + p - 1, p)
+            if low == 0:
+                break
+            powers[low - 1] = powers.get(low - 1, 0) + 1
+            highest = low
+        return dict(sorted(powers.items()))
+
+    # What C reads.
+
+    @cached_property
+    def ranks(self):
+        """[r + 1, d + 2] with C(j + p - 1, p) at [p, j]. Row p sums up row p - 1: exact, and never beyond n_slots."""
+        ranks = np.empty((self.degree + 1, self.n_columns + 2), dtype=np.int64)
+        ranks[0] = 1
+        for p in range(1, self.degree + 1):
+            ranks[p, 0] = 0
+            np.cumsum(ranks[p - 1, 1:], out=ranks[p, 1:])
+        return ranks
+
+    @cached_property
+    def bare(self):
+        """The map of bare monomials, s(x) x^a."""
+        return self._map(lambda c: 1.0, lambda e: 1.0, bare=True)
+
+    @cached_property
+    def features(self):
+        """The feature map, s(x) sqrt(c_|a| / a!) x^a."""
+        return self._map(sqrt, lambda e: 1 / sqrt(e))
+
+    def _map(self, of_coefficient, of_repeat, bare=False):
+        r = self.degree
+        constant = np.array([of_coefficient(self.coefficients[r - p]) for p in range(r + 1)])
+        repeat = np.array([1.0] + [of_repeat(e) for e in range(1, r + 1)])
+        power = np.cumprod(repeat)
+        join = np.ones((r + 1, r + 1))
+        for e in range(r + 1):
+            for k in range(r + 1 - e):
+                join[e, k] = power[e + k] / (power[e] * power[k])
+        return _core.Map(self.scale, self.decay, self.ranks, constant, repeat, join, bare)
+
+
+def _rebuild(n_columns, degree, gamma, kernel, coef0):
+    return Expansion(n_columns, degree=degree, gamma=gamma, kernel=kernel, coef0=coef0)
+
+
+def check_degree(degree):
+    """The degree as an int, or a ValueError."""
+    if isinstance(degree, bool) or not isinstance(degree, Integral) or not 1 <= degree <= MAX_DEGREE:
+        raise ValueError(f"degree must be an integer from 1 to {MAX_DEGREE}; got {degree!r}")
+    return int(degree)
+
+
+def resolve_gamma(gamma, X):
+    """gamma as a number: "scale" is 1 / (d * X.var()), "auto" is 1 / d, as in sklearn.svm.SVC."""
+    if isinstance(gamma, str):
+        n_columns = max(X.shape[1], 1)
+        if gamma == "auto":
+            return 1.0 / n_columns
+        if gamma == "scale":
+            variance = _variance(X)
+            return 1.0 / (n_columns * variance) if variance > 0 else 1.0
+        raise ValueError(f'gamma must be "scale", "auto" or a number > 0; got {gamma!r}')
+    return _positive("gamma", gamma)
+
+
+def _variance(X):
+    """The variance of all entries, without a copy of X."""
+    size = X.shape[0] * X.shape[1]
+    if size == 0:
+        return 0.0
+    values = X.data if hasattr(X, "indptr") else X
+    if not hasattr(X, "indptr"):
+        return float(values.var(dtype=np.float64))
+    mean = float(values.sum(dtype=np.float64)) / size
+    square = float(np.einsum("i,i->", values, values, dtype=np.float64)) / size
+    return square - mean**2
+
+
+def _positive(name, value):
+    if isinstance(value, bool) or not isinstance(value, Real) or not (isfinite(value) and value > 0):
+        raise ValueError(f"{name} must be a finite number > 0; got {value!r}")
+    return float(value)
+
+
+def _coefficients(kernel, degree, coef0):
+    """c_0 .. c_r."""
+    if isinstance(kernel, str):
+        if kernel in ("gaussian", "exponential"):
+            return [1.0] * (degree + 1)
+        if kernel == "polynomial":
+            if isinstance(coef0, bool) or not isinstance(coef0, Real) or not (isfinite(coef0) and coef0 >= 0):
+                raise ValueError(f"coef0 must be a finite number >= 0; got {coef0!r}")
+            return [_falling(degree, k) * float(coef0) ** (degree - k) for k in range(degree + 1)]
+        raise ValueError(f"kernel must be one of {', '.join(KERNELS)} or a sequence of numbers; got {kernel!r}")
+    if not isinstance(kernel, Sequence | np.ndarray):
+        raise ValueError(f"kernel must be one of {', '.join(KERNELS)} or a sequence of numbers; got {kernel!r}")
+    if len(kernel) != degree + 1:
+        raise ValueError(f"degree={degree} takes {degree + 1} kernel coefficients; got {len(kernel)}")
+    for k, c in enumerate(kernel):
+        if isinstance(c, bool) or not isinstance(c, Real) or not (isfinite(c) and c >= 0):
+            raise ValueError(f"kernel coefficients must be finite numbers >= 0; got {c!r} at position {k}")
+    return [float(c) for c in kernel]
+
+
+def _falling(r, k):
+    return factorial(r) // factorial(r - k)
+
+
+def _degree_that_fits(n_columns, limit):
+    degree = 0
+    while comb(n_columns + degree + 1, degree + 1) <= limit:
+        degree += 1
+    return f"the largest degree that fits is {degree}" if degree else "no degree fits"
+
+
+def _multiset(powers, n_columns):
+    """Powers -> the sorted coordinates (column + 1), each as often as its power says."""
+    if not isinstance(powers, Mapping):
+        powers = list(powers)
+        if len(powers) != n_columns:
+            raise ValueError(f"powers must have one entry for each of {n_columns} columns; got {len(powers)}")
+        powers = {j: e for j, e in enumerate(powers) if e != 0}
+    multiset = []
+    for column, power in powers.items():
+        if isinstance(column, bool) or not isinstance(column, Integral) or not 0 <= column < n_columns:
+            raise ValueError(f"column {column!r} is not one of 0 to {n_columns - 1}")
+        if isinstance(power, bool) or not isinstance(power, Integral) or not 0 <= power <= MAX_DEGREE:
+            raise ValueError(f"powers must be integers from 0 to {MAX_DEGREE}; got {power!r}")
+        multiset += [int(column) + 1] * int(power)
+    return sorted(multiset)
