@@ -136,10 +136,10 @@ void tk_add(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last,
     sets[in_use].kernels->real[rows->real].add(rows, map, first, last, table, t, scratch);
 }
 
-void tk_expand(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, int wide, void *slots,
-               void *values, void *scratch)
+void tk_expand(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_features *out,
+               void *scratch)
 {
-    sets[in_use].kernels->real[rows->real].expand(rows, map, first, last, wide, slots, values, scratch);
+    sets[in_use].kernels->real[rows->real].expand(rows, map, first, last, out, scratch);
 }
 
 void tk_weigh(tk_real real, const tk_map *map, int32_t first, int32_t last, const tk_table *table, void *scratch)

@@ -1,4 +1,4 @@
-/* The kernels of one instruction set: walk, load and verbs, for float and for double.
+/* The kernels of one instruction set: the walk, its loader and its verbs, for float and for double.
  *
  * Compiled once per instruction set, with TK_KERNELS the name of the table to define and the compiler's flags saying
  * which instructions may be used. */
@@ -25,7 +25,9 @@
 #include "simd.h"
 #include "walk.inc"
 #include "load.inc"
-#include "verbs.inc"
+#include "dot.inc"
+#include "add.inc"
+#include "expand.inc"
 #undef real
 #undef TK_IS_FLOAT
 #undef NAME
@@ -36,6 +38,11 @@
 #include "simd.h"
 #include "walk.inc"
 #include "load.inc"
-#include "verbs.inc"
+#include "dot.inc"
+#include "add.inc"
+#include "expand.inc"
 
-const tk_kernels TK_KERNELS = {{verbs_float, verbs_double}};
+const tk_kernels TK_KERNELS = {{
+    {dot_float, add_float, expand_float, weigh_float},
+    {dot_double, add_double, expand_double, weigh_double},
+}};

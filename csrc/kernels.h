@@ -7,7 +7,7 @@
 typedef struct {
     void (*dot)(const tk_rows *, const tk_map *, int64_t, int64_t, const tk_table *, void *, void *);
     void (*add)(const tk_rows *, const tk_map *, int64_t, int64_t, const tk_table *, const void *, void *);
-    void (*expand)(const tk_rows *, const tk_map *, int64_t, int64_t, int, void *, void *, void *);
+    void (*expand)(const tk_rows *, const tk_map *, int64_t, int64_t, const tk_features *, void *);
     void (*weigh)(const tk_map *, int32_t, int32_t, const tk_table *, void *);
 } tk_verbs;
 

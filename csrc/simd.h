@@ -1,7 +1,8 @@
 /* A vector of reals and the few operations that the kernels need, for the instruction set this file is compiled for.
  *
  * Included once per real type, with TK_IS_FLOAT set to 1 or 0. Each branch defines V (the vector), VLEN (its length)
- * and v_*; v_load_n and v_store_n touch the first n elements only, 0 < n < VLEN, and read the others as 0.
+ * and v_*; ULEN and u_shift are the same for unsigned integers. v_load_n and v_store_n touch the first n elements only,
+ * 0 < n < VLEN, and read the others as 0.
  */
 #undef V
 #undef VLEN
@@ -10,6 +11,7 @@
 #undef v_load
 #undef v_store
 #undef v_fma
+#undef v_mul
 #undef v_load_n
 #undef v_store_n
 
@@ -24,6 +26,7 @@
 #define v_load(p) _mm512_loadu_ps(p)
 #define v_store(p, v) _mm512_storeu_ps(p, v)
 #define v_fma(a, b, c) _mm512_fmadd_ps(a, b, c)
+#define v_mul(a, b) _mm512_mul_ps(a, b)
 #define v_load_n(p, n) _mm512_maskz_loadu_ps((__mmask16)((1u << (n)) - 1u), p)
 #define v_store_n(p, v, n) _mm512_mask_storeu_ps(p, (__mmask16)((1u << (n)) - 1u), v)
 #else
@@ -34,6 +37,7 @@
 #define v_load(p) _mm512_loadu_pd(p)
 #define v_store(p, v) _mm512_storeu_pd(p, v)
 #define v_fma(a, b, c) _mm512_fmadd_pd(a, b, c)
+#define v_mul(a, b) _mm512_mul_pd(a, b)
 #define v_load_n(p, n) _mm512_maskz_loadu_pd((__mmask8)((1u << (n)) - 1u), p)
 #define v_store_n(p, v, n) _mm512_mask_storeu_pd(p, (__mmask8)((1u << (n)) - 1u), v)
 #endif
@@ -54,6 +58,7 @@ static const int32_t v_masks[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 
 #define v_load(p) _mm256_loadu_ps(p)
 #define v_store(p, v) _mm256_storeu_ps(p, v)
 #define v_fma(a, b, c) _mm256_fmadd_ps(a, b, c)
+#define v_mul(a, b) _mm256_mul_ps(a, b)
 #define v_mask_f(n) _mm256_loadu_si256((const __m256i *)(v_masks + 8 - (n)))
 #define v_load_n(p, n) _mm256_maskload_ps(p, v_mask_f(n))
 #define v_store_n(p, v, n) _mm256_maskstore_ps(p, v_mask_f(n), v)
@@ -65,6 +70,7 @@ static const int32_t v_masks[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 
 #define v_load(p) _mm256_loadu_pd(p)
 #define v_store(p, v) _mm256_storeu_pd(p, v)
 #define v_fma(a, b, c) _mm256_fmadd_pd(a, b, c)
+#define v_mul(a, b) _mm256_mul_pd(a, b)
 #define v_mask_d(n) _mm256_loadu_si256((const __m256i *)(v_masks + 8 - 2 * (n)))
 #define v_load_n(p, n) _mm256_maskload_pd(p, v_mask_d(n))
 #define v_store_n(p, v, n) _mm256_maskstore_pd(p, v_mask_d(n), v)
@@ -81,6 +87,7 @@ static const int32_t v_masks[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 
 #define v_load(p) vld1q_f32(p)
 #define v_store(p, v) vst1q_f32(p, v)
 #define v_fma(a, b, c) vfmaq_f32(c, a, b)
+#define v_mul(a, b) vmulq_f32(a, b)
 #else
 #define V float64x2_t
 #define VLEN 2
@@ -88,6 +95,7 @@ static const int32_t v_masks[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 
 #define v_load(p) vld1q_f64(p)
 #define v_store(p, v) vst1q_f64(p, v)
 #define v_fma(a, b, c) vfmaq_f64(c, a, b)
+#define v_mul(a, b) vmulq_f64(a, b)
 #endif
 #define v_zero() v_set1(0)
 #elif defined(__SSE2__) || defined(_M_X64)
@@ -100,6 +108,7 @@ static const int32_t v_masks[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 
 #define v_load(p) _mm_loadu_ps(p)
 #define v_store(p, v) _mm_storeu_ps(p, v)
 #define v_fma(a, b, c) _mm_add_ps(_mm_mul_ps(a, b), c)
+#define v_mul(a, b) _mm_mul_ps(a, b)
 #else
 #define V __m128d
 #define VLEN 2
@@ -108,6 +117,7 @@ static const int32_t v_masks[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 
 #define v_load(p) _mm_loadu_pd(p)
 #define v_store(p, v) _mm_storeu_pd(p, v)
 #define v_fma(a, b, c) _mm_add_pd(_mm_mul_pd(a, b), c)
+#define v_mul(a, b) _mm_mul_pd(a, b)
 #endif
 #else
 #define V real
@@ -117,6 +127,7 @@ static const int32_t v_masks[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 
 #define v_load(p) (*(p))
 #define v_store(p, v) (void)(*(p) = (v))
 #define v_fma(a, b, c) ((a) * (b) + (c))
+#define v_mul(a, b) ((a) * (b))
 #endif
 
 static inline V NAME(v_load_part)(const real *p, int n)
@@ -137,6 +148,43 @@ static inline void NAME(v_store_part)(real *p, V v, int n)
 #define v_load_n(p, n) NAME(v_load_part)(p, n)
 #define v_store_n(p, v, n) NAME(v_store_part)(p, v, n)
 
+#endif
+
+/* to[i] = from[i] + base for ULEN unsigned integers. */
+#ifndef ULEN
+#if defined(__AVX512F__)
+#define ULEN 16
+static inline void u_shift(uint32_t *to, uint32_t base, const uint32_t *from)
+{
+    _mm512_storeu_si512(to, _mm512_add_epi32(_mm512_loadu_si512(from), _mm512_set1_epi32((int)base)));
+}
+#elif defined(__AVX2__)
+#define ULEN 8
+static inline void u_shift(uint32_t *to, uint32_t base, const uint32_t *from)
+{
+    const __m256i v = _mm256_loadu_si256((const __m256i *)from);
+    _mm256_storeu_si256((__m256i *)to, _mm256_add_epi32(v, _mm256_set1_epi32((int)base)));
+}
+#elif defined(__aarch64__) || defined(_M_ARM64)
+#define ULEN 4
+static inline void u_shift(uint32_t *to, uint32_t base, const uint32_t *from)
+{
+    vst1q_u32(to, vaddq_u32(vld1q_u32(from), vdupq_n_u32(base)));
+}
+#elif defined(__SSE2__) || defined(_M_X64)
+#define ULEN 4
+static inline void u_shift(uint32_t *to, uint32_t base, const uint32_t *from)
+{
+    const __m128i v = _mm_loadu_si128((const __m128i *)from);
+    _mm_storeu_si128((__m128i *)to, _mm_add_epi32(v, _mm_set1_epi32((int)base)));
+}
+#else
+#define ULEN 1
+static inline void u_shift(uint32_t *to, uint32_t base, const uint32_t *from)
+{
+    *to = *from + base;
+}
+#endif
 #endif
 
 static inline real NAME(v_sum)(V v)

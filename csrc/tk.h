@@ -16,7 +16,10 @@
 
 #include <stdint.h>
 
-enum { TK_MAX_DEGREE = 170 }; /* 170! is the largest factorial that a double holds */
+enum {
+    TK_MAX_DEGREE = 170,           /* 170! is the largest factorial that a double holds */
+    TK_MAX_DENSE_COLUMNS = 1 << 15 /* of rows that are walked dense */
+};
 
 typedef enum { TK_FLOAT32 = 0, TK_FLOAT64 = 1 } tk_real;
 
@@ -28,7 +31,7 @@ typedef struct {
     const int64_t *indptr;  /* CSR: [n_rows + 1]; dense: NULL */
     int32_t n_columns;      /* d */
     int32_t max_nonzeros;   /* no row has more nonzeros than this */
-    int32_t walk_dense;     /* 1: visit all d columns, eight rows at a time; 0: visit each row's nonzeros */
+    int32_t walk_dense;     /* 1: visit all d <= TK_MAX_DENSE_COLUMNS columns, eight rows at a time; 0: the nonzeros */
 } tk_rows;
 
 /* The feature map: the monomials, s(x), and the metric m_a. */
@@ -40,13 +43,12 @@ typedef struct {
     const int64_t *ranks;   /* [r + 1][d + 2]: ranks[p][j] = C(j + p - 1, p) */
     const double *constant; /* [r + 1]: factor of a monomial in which coordinate 0 fills exactly the lowest p places */
     const double *repeat;   /* [r + 1]: factor for a coordinate that comes up for the e-th time (not coordinate 0) */
-    const double *join;     /* [r + 1][r + 1]: join[e][k] = (repeat[1..e+k]) / (repeat[1..e] * repeat[1..k]) */
     int32_t bare;           /* 1: all of these factors are 1 */
 } tk_map;
 
 /* K tables over the same slots, interleaved: table[slot * K + k]. */
 typedef struct {
-    void *values; /* [n_slots][width] */
+    void *values;  /* [n_slots][width] */
     int32_t width; /* K >= 1 */
 } tk_table;
 
@@ -61,22 +63,30 @@ void tk_dot(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last,
 void tk_add(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_table *table, const void *t,
             void *scratch);
 
-/* The features of the rows first <= i < last, one row after the other, slots rising: exactly C(m + r, r) of them for
- * a row of m nonzeros. slots is int64_t[] when wide, else int32_t[]. */
-void tk_expand(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, int wide, void *slots,
-               void *values, void *scratch);
+/* Features, one row after the other. */
+typedef struct {
+    void *slots;  /* [room] int64_t when wide, else int32_t */
+    void *values; /* [room] */
+    int64_t room;
+    int32_t wide;
+} tk_features;
+
+/* The features of the rows first <= i < last, slots rising within a row: exactly C(m + r, r) of them for a row of m
+ * nonzeros. There has to be room for them all. */
+void tk_expand(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_features *out,
+               void *scratch);
 
 /* table[a][k] *= m_a, for the slots whose highest coordinate j_r is in first <= j_r < last (0 <= j_r <= d). */
 void tk_weigh(tk_real real, const tk_map *map, int32_t first, int32_t last, const tk_table *table, void *scratch);
 
 /* What is wrong with the structure of a compressed sparse matrix (CSR; CSC with rows and columns exchanged). */
 typedef enum {
-    TK_CANONICAL = 0,    /* nothing: indices rise strictly within each row */
-    TK_UNSORTED,         /* legal, but indices of a row are out of order or repeated */
-    TK_INDPTR_START,     /* indptr[0] is not 0 */
-    TK_INDPTR_FALLS,     /* indptr[at + 1] < indptr[at] */
-    TK_INDPTR_BEYOND,    /* indptr[at] is more than the number of stored entries */
-    TK_INDEX_RANGE       /* indices[at] is negative or not below n_minor */
+    TK_CANONICAL = 0, /* nothing: indices rise strictly within each row */
+    TK_UNSORTED,      /* legal, but indices of a row are out of order or repeated */
+    TK_INDPTR_START,  /* indptr[0] is not 0 */
+    TK_INDPTR_FALLS,  /* indptr[at + 1] < indptr[at] */
+    TK_INDPTR_BEYOND, /* indptr[at] is more than the number of stored entries */
+    TK_INDEX_RANGE    /* indices[at] is negative or not below n_minor */
 } tk_structure;
 
 /* Looks at an untrusted structure without reading outside the arrays. *at tells where. Index types: int64_t when

@@ -8,6 +8,9 @@ from libc.stdint cimport int32_t, int64_t, uintptr_t
 
 
 cdef extern from "tk.h" nogil:
+    enum:
+        TK_MAX_DENSE_COLUMNS
+
     ctypedef enum tk_real:
         TK_FLOAT32
         TK_FLOAT64
@@ -29,12 +32,17 @@ cdef extern from "tk.h" nogil:
         const int64_t *ranks
         const double *constant
         const double *repeat
-        const double *join
         int32_t bare
 
     ctypedef struct tk_table:
         void *values
         int32_t width
+
+    ctypedef struct tk_features:
+        void *slots
+        void *values
+        int64_t room
+        int32_t wide
 
     ctypedef enum tk_structure:
         TK_CANONICAL
@@ -49,8 +57,8 @@ cdef extern from "tk.h" nogil:
                 void *out, void *scratch)
     void tk_add(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_table *table,
                 const void *t, void *scratch)
-    void tk_expand(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, int wide, void *slots,
-                   void *values, void *scratch)
+    void tk_expand(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_features *out,
+                   void *scratch)
     void tk_weigh(tk_real real, const tk_map *map, int32_t first, int32_t last, const tk_table *table,
                   void *scratch)
     tk_structure tk_check_structure(const void *indptr, const void *indices, int wide, int64_t n_major,
@@ -62,6 +70,8 @@ cdef extern from "tk.h" nogil:
     int tk_instruction_set()
     void tk_use_instruction_set(int i)
 
+
+MAX_DENSE_COLUMNS = TK_MAX_DENSE_COLUMNS
 
 ctypedef fused real:
     float
@@ -119,8 +129,8 @@ cdef class Map:
     cdef readonly Py_ssize_t degree, n_columns, n_slots
 
     def __init__(self, double scale, double decay, const int64_t[:, ::1] ranks, const double[::1] constant,
-                 const double[::1] repeat, const double[:, ::1] join, bint bare):
-        self.arrays = (ranks, constant, repeat, join)
+                 const double[::1] repeat, bint bare):
+        self.arrays = (ranks, constant, repeat)
         self.degree = ranks.shape[0] - 1
         self.n_columns = ranks.shape[1] - 2
         self.n_slots = ranks[self.degree, self.n_columns + 1]
@@ -131,7 +141,6 @@ cdef class Map:
         self.c.ranks = &ranks[0, 0]
         self.c.constant = &constant[0]
         self.c.repeat = &repeat[0]
-        self.c.join = &join[0, 0]
         self.c.bare = bare
 
 
@@ -197,14 +206,18 @@ def add(Rows rows, Map map, int64_t first, int64_t last, real[:, ::1] table, con
 def expand(Rows rows, Map map, int64_t first, int64_t last, index[::1] slots, real[::1] values,
            unsigned char[::1] scratch):
     """The features of rows first to last - 1, one row after the other (OUT: slots, values)."""
-    cdef bint wide = sizeof(index) == 8
+    cdef tk_features out
     _check(rows, map, sizeof(real), first, last, slots.shape[0], scratch)
     if slots.shape[0] != values.shape[0]:
         raise ValueError("slots and values have the wrong shape")
     if first == last:
         return
+    out.slots = &slots[0]
+    out.values = &values[0]
+    out.room = slots.shape[0]
+    out.wide = sizeof(index) == 8
     with nogil:
-        tk_expand(&rows.c, &map.c, first, last, wide, &slots[0], &values[0], _aligned(scratch))
+        tk_expand(&rows.c, &map.c, first, last, &out, _aligned(scratch))
 
 
 def weigh(Map map, int32_t first, int32_t last, real[:, ::1] table, unsigned char[::1] scratch):

@@ -8,6 +8,7 @@ from numbers import Integral, Real
 import numpy as np
 
 from . import _core
+from ._memory import check_memory
 
 MAX_DEGREE = 170  # 170! is the largest factorial that a double holds
 MAX_INDEX = 2**63 - 1
@@ -45,7 +46,7 @@ class Expansion:
         self.coefficients = _coefficients(kernel, self.degree, coef0)
         self.kernel = kernel if isinstance(kernel, str) else tuple(self.coefficients)
         self.coef0 = coef0
-        self.scale = sqrt(2 * self.gamma) if self.kernel in ("gaussian", "exponential") else sqrt(self.gamma)
+        self.scale = sqrt(2) * sqrt(self.gamma) if self.kernel in ("gaussian", "exponential") else sqrt(self.gamma)
         self.decay = 0.5 if self.kernel == "gaussian" else 0.0
         if self.n_columns > MAX_COLUMNS:
             raise ValueError(f"X has {self.n_columns} columns; at most {MAX_COLUMNS} can be numbered")
@@ -99,7 +100,7 @@ class Expansion:
         rest = int(slot)
         if not 0 <= rest < self.n_slots:
             raise ValueError(f"slot {rest} is outside 0 to {self.n_slots - 1}")
-        powers = {}
+        powers: dict[int, int] = {}
         highest = self.n_columns
         for p in range(self.degree, 0, -1):
             low = 0  # the largest j with C(j + p - 1, p) <= rest lies in low .. highest
@@ -121,7 +122,9 @@ class Expansion:
     @cached_property
     def ranks(self):
         """[r + 1, d + 2] with C(j + p - 1, p) at [p, j]. Row p sums up row p - 1: exact, and never beyond n_slots."""
-        ranks = np.empty((self.degree + 1, self.n_columns + 2), dtype=np.int64)
+        shape = (self.degree + 1, self.n_columns + 2)
+        check_memory(shape[0] * shape[1] * 8, None, f"the ranks of {self.n_columns} columns at degree {self.degree}")
+        ranks = np.empty(shape, dtype=np.int64)
         ranks[0] = 1
         for p in range(1, self.degree + 1):
             ranks[p, 0] = 0
@@ -142,12 +145,7 @@ class Expansion:
         r = self.degree
         constant = np.array([of_coefficient(self.coefficients[r - p]) for p in range(r + 1)])
         repeat = np.array([1.0] + [of_repeat(e) for e in range(1, r + 1)])
-        power = np.cumprod(repeat)
-        join = np.ones((r + 1, r + 1))
-        for e in range(r + 1):
-            for k in range(r + 1 - e):
-                join[e, k] = power[e + k] / (power[e] * power[k])
-        return _core.Map(self.scale, self.decay, self.ranks, constant, repeat, join, bare)
+        return _core.Map(self.scale, self.decay, self.ranks, constant, repeat, bare)
 
 
 def _rebuild(n_columns, degree, gamma, kernel, coef0):
@@ -179,12 +177,11 @@ def _variance(X):
     size = X.shape[0] * X.shape[1]
     if size == 0:
         return 0.0
-    values = X.data if hasattr(X, "indptr") else X
-    if not hasattr(X, "indptr"):
-        return float(values.var(dtype=np.float64))
-    mean = float(values.sum(dtype=np.float64)) / size
-    square = float(np.einsum("i,i->", values, values, dtype=np.float64)) / size
-    return square - mean**2
+    values = (X.data if hasattr(X, "indptr") else X).reshape(-1)
+    parts = [values[i : i + 2**18] for i in range(0, len(values), 2**18)]
+    mean = sum(float(part.sum(dtype=np.float64)) for part in parts) / size
+    around = sum(float(np.square(part - mean, dtype=np.float64).sum()) for part in parts)
+    return (around + (size - len(values)) * mean**2) / size
 
 
 def _positive(name, value):
@@ -201,7 +198,10 @@ def _coefficients(kernel, degree, coef0):
         if kernel == "polynomial":
             if isinstance(coef0, bool) or not isinstance(coef0, Real) or not (isfinite(coef0) and coef0 >= 0):
                 raise ValueError(f"coef0 must be a finite number >= 0; got {coef0!r}")
-            return [_falling(degree, k) * float(coef0) ** (degree - k) for k in range(degree + 1)]
+            coefficients = [_times_power(_falling(degree, k), float(coef0), degree - k) for k in range(degree + 1)]
+            if not all(map(isfinite, coefficients)):
+                raise ValueError(f"coef0={coef0!r} at degree={degree} makes coefficients beyond what a double holds")
+            return coefficients
         raise ValueError(f"kernel must be one of {', '.join(KERNELS)} or a sequence of numbers; got {kernel!r}")
     if not isinstance(kernel, Sequence | np.ndarray):
         raise ValueError(f"kernel must be one of {', '.join(KERNELS)} or a sequence of numbers; got {kernel!r}")
@@ -215,6 +215,13 @@ def _coefficients(kernel, degree, coef0):
 
 def _falling(r, k):
     return factorial(r) // factorial(r - k)
+
+
+def _times_power(factor, base, exponent):
+    try:
+        return factor * base**exponent
+    except OverflowError:
+        return float("inf")
 
 
 def _degree_that_fits(n_columns, limit):

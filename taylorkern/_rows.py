@@ -1,7 +1,5 @@
 """Anything array-like -> rows that C can trust: checked once, and not copied when they come in C's own layout."""
 
-import os
-
 import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_array, validate_data
@@ -31,14 +29,15 @@ class Rows:
         if sparse.issparse(X):
             indices = X.indices.astype(np.int32, copy=False)
             indptr = X.indptr.astype(np.int64, copy=False)
-            longest = max((int(np.diff(indptr[i : i + 2**18 + 1]).max()) for i in range(0, self.n_rows, 2**18)), default=0)
+            steps = range(0, self.n_rows, 2**16)
+            longest = max((int(np.diff(indptr[i : i + 2**16 + 1]).max()) for i in steps), default=0)
             self.core = _core.Rows(X.data, indices, indptr, self.n_columns, longest)
         else:
             self.core = _core.Rows(X, None, None, self.n_columns, self.n_columns)
 
     def _lengths(self):
         """The number of nonzeros of each row, a bounded number of rows at a time: (first row, lengths)."""
-        step = 2**18 if self.core.indptr is not None else max(1, 2**20 // max(self.n_columns, 1))
+        step = 2**14 if self.core.indptr is not None else max(1, 2**18 // max(self.n_columns, 1))
         for first in range(0, self.n_rows, step):
             last = min(first + step, self.n_rows)
             if self.core.indptr is not None:
@@ -94,20 +93,22 @@ class Rows:
         expansion.check_row(max((int(lengths.max()) for _, lengths in self._lengths()), default=0))
 
     def choose_walk(self, expansion):
-        """Walk all columns of these rows, or their nonzeros only: whichever costs less."""
+        """Walk all columns of these rows, or their nonzeros only: whichever costs less. Returns how many monomials."""
         total, _ = self.monomials(expansion)
-        self.core.walk_dense = self.n_columns > 0 and self.n_rows * expansion.n_slots < DENSE_GAIN * total
+        every = self.n_rows * expansion.n_slots
+        self.core.walk_dense = 0 < self.n_columns <= _core.MAX_DENSE_COLUMNS and every < DENSE_GAIN * total
+        return every if self.core.walk_dense else total
 
     def scratch(self, expansion_map):
         """Memory for the C calls of one thread."""
         return np.empty(_core.scratch_bytes(self.core, expansion_map), dtype=np.uint8)
 
 
-def check_rows(X, *, estimator=None, reset=False, empty=True):
+def check_rows(X, *, estimator=None, empty=True):
     """Check X and bring it into the layout that `Rows` takes, without a copy where it has it already.
 
-    With an estimator, also check against (or, with `reset`, set) its `n_features_in_` and `feature_names_in_`.
-    `empty` allows matrices without rows or columns.
+    With an estimator, also check against its `n_features_in_` and `feature_names_in_`. `empty` allows matrices without
+    rows or columns.
     """
     if sparse.issparse(X):
         _check_sparse_structure(X)
@@ -121,7 +122,7 @@ def check_rows(X, *, estimator=None, reset=False, empty=True):
     if estimator is None:
         X = check_array(X, input_name="X", **options)
     else:
-        X = validate_data(estimator, X, reset=reset, **options)
+        X = validate_data(estimator, X, reset=False, **options)
     return _canonical(X) if sparse.issparse(X) else np.ascontiguousarray(X)
 
 
@@ -131,32 +132,63 @@ def _check_sparse_structure(X):
         raise ValueError(f"X must have 2 dimensions; got a sparse array of {X.ndim}")
     if X.shape[1] > MAX_COLUMNS:
         raise ValueError(f"X has {X.shape[1]} columns; at most {MAX_COLUMNS} can be numbered")
-    if X.format in ("csr", "csc", "bsr"):
-        block = X.blocksize if X.format == "bsr" else (1, 1)
-        n_major, n_minor = X.shape[0] // block[0], X.shape[1] // block[1]
-        if X.format == "csc":
-            n_major, n_minor = n_minor, n_major
-        problem, _ = _structure(X, n_major, n_minor)
-    elif X.format == "coo":
-        problem = None
-        coords = (X.row, X.col)
-        if not len(X.row) == len(X.col) == len(X.data):
-            problem = f"row, col and data have lengths {len(X.row)}, {len(X.col)} and {len(X.data)}"
-        for name, at, n in zip(("row", "col"), coords, X.shape, strict=True):
-            if problem is None and len(at) and not (at.min() >= 0 and at.max() < n):
-                problem = f"{name} indices reach from {at.min()} to {at.max()}, outside 0 to {n - 1}"
-    else:
-        return  # lil, dok and dia are checked by their conversion to CSR
+    check = STRUCTURE_CHECKS.get(X.format)
+    problem = check(X) if check else None
     if problem:
         raise ValueError(f"X is a broken {X.format.upper()} matrix: {problem}")
+
+
+def _bsr_problem(X):
+    if X.data.ndim != 3 or 0 in X.blocksize or any(np.remainder(X.shape, X.blocksize)):
+        return f"data of shape {X.data.shape} are not blocks of {X.shape[0]} x {X.shape[1]} entries"
+    n_major, n_minor = np.floor_divide(X.shape, X.blocksize)
+    return _structure(X, n_major, n_minor)[0]
+
+
+def _coo_problem(X):
+    if not len(X.row) == len(X.col) == len(X.data):
+        return f"row, col and data have lengths {len(X.row)}, {len(X.col)} and {len(X.data)}"
+    for name, at, n in zip(("row", "col"), (X.row, X.col), X.shape, strict=True):
+        if len(at) and not (at.min() >= 0 and at.max() < n):
+            return f"{name} indices reach from {at.min()} to {at.max()}, outside 0 to {n - 1}"
+    return None
+
+
+def _dia_problem(X):
+    if X.data.ndim != 2 or X.offsets.shape != X.data.shape[:1]:
+        return f"data of shape {X.data.shape} do not go with offsets of shape {X.offsets.shape}"
+    return None
+
+
+def _lil_problem(X):
+    if not len(X.rows) == len(X.data) == X.shape[0]:
+        return f"rows and data have lengths {len(X.rows)} and {len(X.data)}, not {X.shape[0]}"
+    for i, (columns, values) in enumerate(zip(X.rows, X.data, strict=True)):
+        if len(columns) != len(values):
+            return f"row {i} has {len(columns)} columns and {len(values)} values"
+    return None
+
+
+# By format, what is wrong with a matrix, or None. A dok matrix is a dictionary, which its conversion to CSR checks.
+STRUCTURE_CHECKS = {
+    "csr": lambda X: _structure(X, *X.shape)[0],
+    "csc": lambda X: _structure(X, *reversed(X.shape))[0],
+    "bsr": _bsr_problem,
+    "coo": _coo_problem,
+    "dia": _dia_problem,
+    "lil": _lil_problem,
+}
 
 
 def _structure(X, n_major, n_minor):
     """(problem, canonical) of a compressed matrix; see `_core.check_structure`."""
     indptr, indices = np.asarray(X.indptr), np.asarray(X.indices)
+    for name, array in (("indptr", indptr), ("indices", indices)):
+        if array.ndim != 1 or array.dtype.kind not in "iu":
+            return f"{name} is an array of {array.ndim} dimensions and type {array.dtype}, not a row of integers", False
     if len(indptr) != n_major + 1:
         return f"indptr has {len(indptr)} entries, not {n_major + 1}", False
-    wide = np.int32 if indptr.dtype == indices.dtype == np.int32 else np.int64
+    wide: type = np.int32 if indptr.dtype == indices.dtype == np.int32 else np.int64
     indptr, indices = (np.ascontiguousarray(a, dtype=wide) for a in (indptr, indices))
     return _core.check_structure(indptr, indices, n_minor, len(X.data))
 
@@ -179,40 +211,3 @@ def _canonical(X):
     if len(data) == len(X.data) and data is X.data and indices is X.indices:
         return X
     return type(X)((data, indices, X.indptr), shape=X.shape)
-
-
-def available_memory():
-    """Bytes that can be allocated now, or None where the system does not tell."""
-    try:
-        with open("/proc/meminfo") as lines:
-            for line in lines:
-                if line.startswith("MemAvailable:"):
-                    return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    try:
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):
-        return None
-
-
-def check_memory(n_bytes, memory_limit, what):
-    """Refuse what does not fit, before it is allocated."""
-    if memory_limit is None:
-        limit, whose = available_memory(), "free on this machine"
-    else:
-        limit, whose = memory_limit, "allowed by memory_limit"
-        if isinstance(limit, bool) or not isinstance(limit, int | float | np.integer) or not limit > 0:
-            raise ValueError(f"memory_limit must be a number of bytes > 0 or None; got {memory_limit!r}")
-    if limit is not None and n_bytes > limit:
-        raise ValueError(f"{what} would take {n_bytes} bytes ({_readable(n_bytes)}), more than the {_readable(limit)} {whose}")
-
-
-def _readable(n_bytes):
-    """12345678 -> '11.8 MiB'."""
-    amount, unit = float(n_bytes), "B"
-    for larger in ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB"):
-        if amount < 1024:
-            break
-        amount, unit = amount / 1024, larger
-    return f"{amount:.4g} {unit}"

@@ -7,11 +7,12 @@ import numpy as np
 from scipy import sparse
 from sklearn import get_config
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _core
 from ._expansion import Expansion, resolve_gamma
-from ._rows import Rows, check_memory, check_rows
+from ._memory import check_memory
+from ._rows import Rows, check_rows
 
 NAME_BYTES = 120  # of one feature name, about: the string and its place in the array
 
@@ -107,8 +108,10 @@ class TaylorFeatures(TransformerMixin, BaseEstimator):
         -------
         self : TaylorFeatures
         """
-        X = check_rows(X, estimator=self, reset=True, empty=False)
-        self._expansion = self._expand(X.shape[1], resolve_gamma(self.gamma, X))
+        checked = check_rows(X, empty=False)
+        expansion = self._expand(checked.shape[1], resolve_gamma(self.gamma, checked))
+        validate_data(self, X, reset=True, skip_check_array=True)  # last, so that a failed fit changes nothing
+        self._expansion = expansion
         self.degree_ = self._expansion.degree
         self.gamma_ = self._expansion.gamma
         self.n_features_out_ = self._expansion.n_slots

@@ -14,7 +14,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from ._expansion import MAX_DEGREE, Expansion, _positive, check_degree, resolve_gamma
-from ._rows import Rows, check_memory, check_rows
+from ._memory import check_memory
+from ._rows import Rows, check_rows
+
+SERIES_BYTES = 2**24  # of temporary arrays
 
 
 def taylor_kernel(X, Y=None, *, degree=3, gamma="scale", kernel="gaussian", coef0=1.0, memory_limit=None):
@@ -55,26 +58,34 @@ def taylor_kernel(X, Y=None, *, degree=3, gamma="scale", kernel="gaussian", coef
     if X.shape[1] != Y.shape[1]:
         raise ValueError(f"X has {X.shape[1]} columns, but Y has {Y.shape[1]}")
     expansion = Expansion(X.shape[1], degree=degree, gamma=resolve_gamma(gamma, X), kernel=kernel, coef0=coef0)
-    dtype = np.result_type(X, Y)
-    check_memory(X.shape[0] * Y.shape[0] * dtype.itemsize * 2, memory_limit, f"{X.shape[0]} x {Y.shape[0]} kernel values")
-    Z, s = _scaled(X, expansion)
-    Z2, s2 = (Z, s) if Y is X else _scaled(Y, expansion)
-    products = np.asarray(safe_sparse_dot(Z, Z2.T, dense_output=True), dtype=dtype)
-    products = expansion.series(products)
-    products *= s[:, None].astype(dtype)
-    products *= s2[None, :].astype(dtype)
-    return products
+    dtype = np.result_type(X.dtype, Y.dtype)
+    n_bytes = X.shape[0] * Y.shape[0] * dtype.itemsize
+    check_memory(n_bytes + SERIES_BYTES, memory_limit, f"{X.shape[0]} x {Y.shape[0]} kernel values")
+    Z, s = _scaled(X.astype(dtype, copy=False), expansion)
+    Z2, s2 = (Z, s) if Y is X else _scaled(Y.astype(dtype, copy=False), expansion)
+    K = np.asarray(safe_sparse_dot(Z, Z2.T, dense_output=True), dtype=dtype)
+    # The series in double precision, some rows at a time: 1 / k! and s(x) are soon too small for a float32.
+    step = max(1, SERIES_BYTES // (24 * max(K.shape[1], 1)))
+    for first in range(0, len(K), step):
+        part = expansion.series(K[first : first + step].astype(np.float64))
+        part *= s[first : first + step, None]
+        part *= s2
+        K[first : first + step] = part
+    return K
 
 
 def _scaled(X, expansion):
     """scale * X and s(x). Rows whose s(x) underflows are emptied: all of their features are zero."""
     Z = X * X.dtype.type(expansion.scale)
-    s = np.exp(-expansion.decay * row_norms(Z, squared=True).astype(np.float64))
+    with np.errstate(over="ignore"):
+        s = np.exp(-expansion.decay * row_norms(Z, squared=True).astype(np.float64))
     gone = s.astype(X.dtype) == 0
     if gone.any():
-        keep = np.where(gone, 0, 1).astype(X.dtype)
-        Z = sparse.diags(keep) @ Z if sparse.issparse(Z) else np.where(gone[:, None], 0, Z)
         s[gone] = 0
+        if sparse.issparse(Z):
+            Z.data[np.repeat(gone, np.diff(Z.indptr))] = 0
+        else:
+            Z[gone] = 0
     return Z, s
 
 
@@ -189,7 +200,7 @@ def fourier_failure(epsilon, *, n_components, n_columns, radius, gamma):
     probability : float
         A bound on it: 2^8 d (R / (sigma epsilon))^2 exp(-D epsilon^2 / (4 (d + 2))), at most 1.
     """
-    ratio = 2 * _positive("gamma", gamma) * radius**2 / epsilon**2
+    ratio = 2 * _positive("gamma", gamma) * radius**2 / _positive("epsilon", epsilon) ** 2
     return float(min(1.0, 2**8 * n_columns * ratio * np.exp(-n_components * epsilon**2 / (4 * (n_columns + 2)))))
 
 
@@ -211,7 +222,7 @@ def fourier_bound(*, n_components, n_columns, radius, gamma, delta=0.05):
         raise ValueError(f"delta must lie between 0 and 1; got {delta!r}")
     # delta = a / y exp(-b y) with y = epsilon^2, so b y exp(b y) = a b / delta.
     a = 2**8 * n_columns * 2 * _positive("gamma", gamma) * radius**2
-    b = n_components / (4 * (n_columns + 2))
+    b = _positive("n_components", n_components) / (4 * (n_columns + 2))
     return float(np.sqrt(lambertw(a * b / delta).real / b))
 
 
@@ -253,6 +264,7 @@ def kernel_error(X, *, degree, gamma, kernel="gaussian", n_pairs=100_000, random
     if X.shape[0] == 0:
         raise ValueError("X has no rows to draw pairs from")
     expansion = Expansion(X.shape[1], degree=degree, gamma=resolve_gamma(gamma, X), kernel=kernel)
+    _positive("n_pairs", n_pairs)
     random = check_random_state(random_state)
     norms = row_norms(X, squared=True).astype(np.float64) * expansion.scale**2
     total, squares, worst, done = 0.0, 0.0, 0.0, 0

@@ -5,15 +5,20 @@ from scipy.sparse.linalg import LinearOperator
 
 from . import _core
 from ._expansion import Expansion, resolve_gamma
-from ._rows import PASS_MONOMIALS, Rows, check_memory, check_rows
+from ._memory import check_memory
+from ._rows import PASS_MONOMIALS, Rows, check_rows
+
+# Monomials walked, for each slot, from which on a pass over the table costs less than it saves (bench/micro.py).
+WEIGH_FROM = 64
+WEIGH_TO_DEGREE = 20
 
 
 class TaylorOperator(LinearOperator):
     """The feature matrix Phi(X) of `TaylorFeatures`, to multiply with.
 
-    Each product walks the monomials of every row and keeps none of them. The memory beyond X and the result is one
-    table of n_slots numbers (one for each column of a matrix that is multiplied). The interpreter's lock is released
-    while a product runs.
+    Each product walks the monomials of every row and keeps none of them. The memory beyond X, the vector and the result
+    is at most one table of n_slots numbers (one for each column of a matrix that is multiplied). The interpreter's lock
+    is released while a product runs.
 
     Parameters
     ----------
@@ -64,7 +69,11 @@ class TaylorOperator(LinearOperator):
         )
         self._rows = Rows(X)
         self._rows.check_longest(self._expansion)
-        self._rows.choose_walk(self._expansion)
+        total = self._rows.choose_walk(self._expansion)
+        # A walk of bare monomials is faster. But the factors sqrt(c / a!) have then to be applied to a whole table; and
+        # at high degrees they are too small for a float32, as bare monomials are too large.
+        self._weigh_first = total > WEIGH_FROM * self._expansion.n_slots and self._expansion.degree <= WEIGH_TO_DEGREE
+        check_memory(0, memory_limit, "nothing")
         self.memory_limit = memory_limit
         self.gamma = self._expansion.gamma
         self.n_slots = self._expansion.n_slots
@@ -73,27 +82,32 @@ class TaylorOperator(LinearOperator):
     def _matmat(self, V):
         if np.iscomplexobj(V):
             return self._matmat(V.real) + 1j * self._matmat(V.imag)
-        rows, bare = self._rows, self._expansion.bare
-        table = self._table(V.shape[1])
-        table[...] = V
-        self._weigh(table)
+        rows, expansion = self._rows, self._expansion
+        if self._weigh_first:
+            walked, table = expansion.bare, self._table(V.shape[1])
+            table[...] = V
+            self._weigh(table)
+        else:
+            walked, table = expansion.features, np.ascontiguousarray(V, dtype=self.dtype)
         out = np.empty((rows.n_rows, table.shape[1]), dtype=self.dtype)
-        scratch = rows.scratch(bare)
-        for first, last in rows.passes(self._expansion):
-            _core.dot(rows.core, bare, first, last, table, out[first:last], scratch)
+        scratch = rows.scratch(walked)
+        for first, last in rows.passes(expansion):
+            _core.dot(rows.core, walked, first, last, table, out[first:last], scratch)
         return out
 
     def _rmatmat(self, T):
         if np.iscomplexobj(T):
             return self._rmatmat(T.real) + 1j * self._rmatmat(T.imag)
-        rows, bare = self._rows, self._expansion.bare
+        rows, expansion = self._rows, self._expansion
+        walked = expansion.bare if self._weigh_first else expansion.features
         T = np.ascontiguousarray(T, dtype=self.dtype)
         table = self._table(T.shape[1])
         table[...] = 0
-        scratch = rows.scratch(bare)
-        for first, last in rows.passes(self._expansion):
-            _core.add(rows.core, bare, first, last, table, T[first:last], scratch)
-        self._weigh(table)
+        scratch = rows.scratch(walked)
+        for first, last in rows.passes(expansion):
+            _core.add(rows.core, walked, first, last, table, T[first:last], scratch)
+        if self._weigh_first:
+            self._weigh(table)
         return table
 
     def _matvec(self, v):
@@ -108,7 +122,7 @@ class TaylorOperator(LinearOperator):
         return np.empty((self.n_slots, width), dtype=self.dtype)
 
     def _weigh(self, table):
-        """Multiply each slot by its monomial's factor sqrt(c / a!): the walks are of bare monomials."""
+        """Multiply each slot by its monomial's factor sqrt(c / a!)."""
         features, tops = self._expansion.features, self._expansion.ranks[-1]
         scratch = self._rows.scratch(features)
         first, end = 0, self._expansion.n_columns + 1

@@ -1,0 +1,155 @@
+"""The data sets of the benchmarks, parsed once and kept in a cache in the temporary directory.
+
+Their files are not part of the project: `load` says where each comes from when it is missing. README.md in this
+folder tells how each set is scaled.
+"""
+
+import getpass
+import gzip
+import os
+import tempfile
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+from sklearn.datasets import load_svmlight_file
+
+ENVIRONMENT = "TAYLORKERN_DATA"
+CACHE_VERSION = 1  # raise when a parser changes what it returns
+
+
+class Data(NamedTuple):
+    """A data set; y is None where there are no labels."""
+
+    X: sparse.csr_matrix | np.ndarray
+    y: np.ndarray | None
+
+
+class Source(NamedTuple):
+    """Where a data set comes from: its files, who has them, and how they are read."""
+
+    files: tuple[str, ...]
+    origin: str
+    parse: Callable[..., tuple[sparse.csr_matrix, np.ndarray]]
+
+
+class MissingData(Exception):
+    """A file of a data set is not there."""
+
+
+def parse_adult(path):
+    """Adult as LIBSVM's a9a: 0/1 columns, labels -1 and 1."""
+    X, y = load_svmlight_file(os.fspath(path), n_features=123, zero_based=False)
+    return X, y
+
+
+def parse_covertype(path):
+    """Covertype: ten numbers, each divided by its largest magnitude (zeros stay zero), and 44 columns of 0/1."""
+    table = np.loadtxt(path, delimiter=",", dtype=np.float64)
+    X, y = table[:, :54], table[:, 54]
+    X[:, :10] /= np.abs(X[:, :10]).max(axis=0)
+    return sparse.csr_matrix(X), y
+
+
+def parse_mnist(images, labels):
+    """MNIST: grey levels divided by 255, labels 0 to 9."""
+    with gzip.open(images) as file:
+        pixels = np.frombuffer(file.read(), dtype=np.uint8, offset=16).reshape(-1, 28 * 28)
+    with gzip.open(labels) as file:
+        y = np.frombuffer(file.read(), dtype=np.uint8, offset=8)
+    X = sparse.csr_matrix(pixels).astype(np.float64)
+    X.data /= 255
+    return X, y.astype(np.float64)
+
+
+SOURCES = {
+    "adult": Source(("a9a",), "LIBSVM's data page, binary classification, a9a", parse_adult),
+    "covertype": Source(("covtype.data.gz",), "the UCI repository, Covertype", parse_covertype),
+    "mnist": Source(
+        ("train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz"), "the MNIST database, training set", parse_mnist
+    ),
+}
+
+
+def synthetic_speech(n_rows=65536, seed=0):
+    """Dense float32 rows of 39 normal numbers: the shape of speech frames (MFCC with two differences)."""
+    return np.random.default_rng(seed).standard_normal((n_rows, 39), dtype=np.float32)
+
+
+def load(name, directory):
+    """A data set by its name: "adult", "covertype", "mnist" (CSR, float64) or "speech" (made up, dense, float32).
+
+    The order of the rows is that of the file. Raises `MissingData` with the file and its public origin.
+    """
+    if name == "speech":
+        return Data(synthetic_speech(), None)
+    source = SOURCES[name]
+    paths = [_find(name, file, directory) for file in source.files]
+    cached = _cache_directory() / f"{name}-{_key(paths)}.npz"
+    if cached.exists():
+        with np.load(cached) as saved:
+            parts = saved["data"], saved["indices"], saved["indptr"]
+            return Data(sparse.csr_matrix(parts, shape=saved["shape"]), saved["y"])
+    X, y = source.parse(*paths)
+    _save(cached, data=X.data, indices=X.indices, indptr=X.indptr, shape=np.array(X.shape), y=y)
+    return Data(X, y)
+
+
+def sample(X, n_rows, *, again=False, seed=0):
+    """n_rows rows, drawn without replacement, in random order: the sets' own orders are not random.
+
+    When X has fewer, all of them come once, or, with `again`, as often as it takes.
+    """
+    order = np.random.RandomState(seed).permutation(X.shape[0])
+    return X[np.resize(order, n_rows) if again else order[:n_rows]]
+
+
+def add_argument(parser):
+    """The option --data of every benchmark that reads data sets."""
+    parser.add_argument(
+        "--data",
+        metavar="DIR",
+        default=os.environ.get(ENVIRONMENT),
+        help=f"the directory of the data sets (default: ${ENVIRONMENT})",
+    )
+
+
+def _find(name, file, directory):
+    origin = f"{name} needs the file {file} ({SOURCES[name].origin})"
+    if not directory:
+        raise MissingData(f"{origin}: name its directory by --data DIR or ${ENVIRONMENT}")
+    path = Path(directory) / file
+    if not path.is_file():
+        raise MissingData(f"{origin}, which is not in {directory}")
+    return path
+
+
+def _key(paths):
+    """Changes with the files and with the parsers."""
+    states = [(os.path.abspath(path), path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
+    return sha256(repr((CACHE_VERSION, states)).encode()).hexdigest()[:16]
+
+
+def _cache_directory():
+    """A directory of this user alone."""
+    who = os.getuid() if hasattr(os, "getuid") else getpass.getuser()
+    directory = Path(tempfile.gettempdir()) / f"taylorkern-bench-{who}"
+    directory.mkdir(mode=0o700, exist_ok=True)
+    if hasattr(os, "getuid") and directory.stat().st_uid != who:
+        raise PermissionError(f"{directory} belongs to another user")
+    return directory
+
+
+def _save(path, **arrays):
+    """Whole or not at all, also when two runs save at once."""
+    handle, unfinished = tempfile.mkstemp(dir=path.parent, suffix=".npz")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            np.savez(file, **arrays)
+        os.replace(unfinished, path)
+    except BaseException:
+        os.unlink(unfinished)
+        raise

@@ -1,0 +1,23 @@
+"""Settings for all tests."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from taylorkern import _core
+
+sys.path.insert(0, str(Path(__file__).parent))  # for `import reference`
+
+settings.register_profile("same every time", deadline=None, derandomize=True, max_examples=60)
+settings.load_profile("same every time")
+
+
+@pytest.fixture(params=_core.instruction_sets())
+def instruction_set(request):
+    """Each instruction set that this machine can run, in turn."""
+    before = _core.instruction_set()
+    _core.use_instruction_set(request.param)
+    yield request.param
+    _core.use_instruction_set(before)

@@ -1,0 +1,390 @@
+"""Everything that scikit-learn takes for rows becomes checked rows; what is broken never gets further."""
+
+import os
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from taylorkern import TaylorFeatures, TaylorOperator, _memory, _rows, taylor_kernel
+from taylorkern._expansion import Expansion
+from taylorkern._memory import available_memory, check_memory
+from taylorkern._rows import Rows, check_rows
+from taylorkern.kernel import kernel_error, residual, taylor_operations
+
+X0 = np.zeros((4, 5))
+X0[[0, 0, 0, 2, 2, 3, 3], [0, 2, 4, 1, 3, 0, 4]] = [1.0, 2.0, 0.5, 3.0, 0.25, 1.5, 1.0]  # 3, 0, 2 and 2 nonzeros
+FORMATS = ["csr", "csc", "coo", "bsr", "lil", "dok", "dia"]
+
+
+def every_way_in():
+    """Everything public that takes rows."""
+    fitted = TaylorFeatures(degree=2).fit(X0)
+    return {
+        "fit": TaylorFeatures(degree=2).fit,
+        "transform": fitted.transform,
+        "estimate_cost": fitted.estimate_cost,
+        "TaylorOperator": lambda X: TaylorOperator(X, degree=2),
+        "taylor_kernel": lambda X: taylor_kernel(X, degree=2),
+        "taylor_kernel, second": lambda X: taylor_kernel(X0, X, degree=2),
+        "residual": lambda X: residual(X, degree=2, gamma=1.0),
+        "kernel_error": lambda X: kernel_error(X, degree=2, gamma=1.0),
+        "taylor_operations": lambda X: taylor_operations(X, 2),
+    }
+
+
+def compressed(X, fmt, index=np.int32, kind="array"):
+    """A sparse matrix with arrays of its own that can be spoiled."""
+    S = getattr(sparse, f"{fmt}_{kind}")(X)
+    S.indices, S.indptr = S.indices.astype(index), S.indptr.astype(index)
+    return S
+
+
+# Broken matrices.
+
+
+def spoil(S, **arrays):
+    """Replace arrays, or single entries of them (a dict of position to value)."""
+    for name, new in arrays.items():
+        if isinstance(new, dict):
+            array = getattr(S, name).copy()
+            for position, value in new.items():
+                array[position] = value
+            setattr(S, name, array)
+        else:
+            setattr(S, name, new(getattr(S, name)))
+    return S
+
+
+BROKEN = [
+    ({"indptr": {0: 1}}, r"indptr\[0\] is 1, not 0"),
+    ({"indptr": {0: -1}}, r"indptr\[0\] is -1, not 0"),
+    ({"indptr": {2: 1}}, "indptr falls from 3 at position 1 to 1"),
+    ({"indptr": {1: 2**31 - 1}}, rf"indptr\[1\] is {2**31 - 1}, but only 7 entries are stored"),
+    ({"indptr": {3: -(2**31)}}, rf"indptr falls from 3 at position 2 to {-(2**31)}"),
+    ({"indptr": {4: 100}}, r"indptr\[4\] is 100, but only 7 entries are stored"),
+    ({"indices": {0: -1}}, r"indices\[0\] is -1, outside 0 to 4"),
+    ({"indices": {6: 5}}, r"indices\[6\] is 5, outside 0 to 4"),
+    ({"indices": {3: 2**31 - 1}}, rf"indices\[3\] is {2**31 - 1}, outside 0 to 4"),
+    ({"indices": {3: -(2**31)}}, rf"indices\[3\] is {-(2**31)}, outside 0 to 4"),
+    ({"data": lambda a: a[:6]}, r"indptr\[4\] is 7, but only 6 entries are stored"),
+    ({"data": lambda a: a[:0]}, r"indptr\[1\] is 3, but only 0 entries are stored"),
+    ({"indices": lambda a: a[:2]}, r"indptr\[1\] is 3, but only 2 entries are stored"),
+    ({"indptr": lambda a: a[:-1]}, "indptr has 4 entries, not 5"),
+    ({"indptr": lambda a: np.append(a, a[-1])}, "indptr has 6 entries, not 5"),
+    ({"indptr": lambda a: a[:0]}, "indptr has 0 entries, not 5"),
+]
+
+
+@pytest.mark.parametrize("way", every_way_in())
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("kind", ["array", "matrix"])
+@pytest.mark.parametrize(("arrays", "message"), BROKEN)
+def test_broken_csr_is_refused_with_the_cause_and_the_value(way, index, kind, arrays, message):
+    S = spoil(compressed(X0, "csr", index, kind), **arrays)
+    with pytest.raises(ValueError, match="X is a broken CSR matrix: " + message):
+        every_way_in()[way](S)
+
+
+@pytest.mark.parametrize("way", every_way_in())
+@pytest.mark.parametrize(("arrays", "message"), BROKEN)
+def test_broken_csc_is_refused_with_the_cause_and_the_value(way, arrays, message):
+    # The transpose of CSR is CSC with the same arrays.
+    S = spoil(compressed(X0.T.copy(), "csc"), **arrays)
+    with pytest.raises(ValueError, match="X is a broken CSC matrix: " + message):
+        every_way_in()[way](S)
+
+
+@pytest.mark.parametrize("value", [2**40, -(2**40), 2**62])
+def test_indices_beyond_32_bits_are_refused(value):
+    for arrays in ({"indices": {2: value}}, {"indptr": {1: value}}):
+        for fmt in ("csr", "csc"):
+            S = spoil(compressed(X0, fmt, np.int64), **arrays)
+            for way in every_way_in().values():
+                with pytest.raises(ValueError, match=f"broken {fmt.upper()} matrix.*{value}"):
+                    way(S)
+
+
+@pytest.mark.parametrize("way", every_way_in())
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"indptr": {0: 1}}, r"indptr\[0\] is 1, not 0"),
+        ({"indptr": {1: 9}}, r"indptr\[1\] is 9, but only 4 entries are stored"),
+        ({"indptr": lambda a: a[:-1]}, "indptr has 2 entries, not 3"),
+        ({"indices": {1: 2}}, r"indices\[1\] is 2, outside 0 to 1"),
+        ({"indices": {0: -7}}, r"indices\[0\] is -7, outside 0 to 1"),
+        ({"data": lambda a: a[:1]}, "only 1 entries are stored"),
+    ],
+)
+def test_broken_bsr_is_refused_with_the_cause_and_the_value(way, arrays, message):
+    S = spoil(sparse.bsr_array(np.ones((4, 6)), blocksize=(2, 3)), **arrays)
+    with pytest.raises(ValueError, match="X is a broken BSR matrix: .*" + message):
+        every_way_in()[way](S)
+
+
+@pytest.mark.parametrize("way", every_way_in())
+@pytest.mark.parametrize(
+    ("row", "col", "n", "message"),
+    [
+        ([0, -1], [0, 1], 2, "row indices reach from -1 to 0, outside 0 to 3"),
+        ([0, 4], [0, 1], 2, "row indices reach from 0 to 4, outside 0 to 3"),
+        ([0, 1], [0, 5], 2, "col indices reach from 0 to 5, outside 0 to 4"),
+        ([0, 1], [-3, 1], 2, "col indices reach from -3 to 1, outside 0 to 4"),
+        ([0, 1, 2], [0, 1, 2], 2, "row, col and data have lengths 3, 3 and 2"),
+        ([0, 1, 2], [0, 1], 3, "row, col and data have lengths 3, 2 and 3"),
+    ],
+)
+def test_broken_coo_is_refused_with_the_cause_and_the_value(way, row, col, n, message):
+    S = sparse.coo_array((4, 5))
+    S.coords = (np.array(row, dtype=np.int32), np.array(col, dtype=np.int32))
+    S.data = np.ones(n)
+    with pytest.raises(ValueError, match="X is a broken COO matrix: " + message):
+        every_way_in()[way](S)
+
+
+def test_lists_of_rows_with_columns_out_of_range_are_refused():
+    for column in (5, -1, 10**9):
+        S = sparse.lil_array(X0)
+        S.rows[0] = [0, 2, column]
+        with pytest.raises(ValueError, match=f"broken .*{column}, outside 0 to 4"):
+            TaylorFeatures().fit(S)
+
+
+@pytest.mark.parametrize("shape", [(7, 2), (7, 0), (7, 1)])
+def test_values_of_more_than_one_dimension_are_refused(shape):
+    S = compressed(X0, "csr")
+    S.data = np.ones(shape)
+    for way in every_way_in().values():
+        with pytest.raises(ValueError, match="data"):
+            way(S)
+
+
+@pytest.mark.parametrize("name", ["indptr", "indices"])
+@pytest.mark.parametrize("change", [lambda a: a + 0.5, lambda a: a[:, None]])
+def test_index_arrays_that_are_not_rows_of_integers_are_refused(name, change):
+    with pytest.raises(ValueError, match=f"broken CSR matrix.*{name}"):
+        TaylorFeatures().fit(spoil(compressed(X0, "csr"), **{name: change}))
+
+
+@pytest.mark.parametrize("shape", [(4, 0, 3), (4, 2, 0), (4, 6), (4, 2, 4)])
+def test_broken_blocks_are_refused(shape):
+    S = sparse.bsr_array(np.ones((4, 6)), blocksize=(2, 3))
+    S.data = np.ones(shape)
+    S.indices = np.zeros_like(S.indices)
+    with pytest.raises(ValueError, match="broken BSR matrix"):
+        TaylorFeatures().fit(S)
+
+
+@pytest.mark.parametrize(("offsets", "shape"), [([0, 1, 2, 3], (1, 5)), ([0], (2, 5)), ([0], (5,))])
+def test_broken_dia_is_refused(offsets, shape):
+    S = sparse.dia_array(np.eye(4, 5))
+    S.offsets, S.data = np.array(offsets, dtype=np.int32), np.ones(shape)
+    with pytest.raises(ValueError, match="broken DIA matrix"):
+        TaylorFeatures().fit(S)
+
+
+@pytest.mark.parametrize("which", ["rows", "data"])
+@pytest.mark.parametrize("at", [0, None])
+def test_broken_lil_is_refused(which, at):
+    """A list that is shorter than its partner, within a row or altogether: scipy would read what nobody wrote."""
+    S = sparse.lil_array(X0)
+    if at is None:
+        setattr(S, which, getattr(S, which)[:2])
+    else:
+        getattr(S, which)[at] = getattr(S, which)[at][:1]
+    with pytest.raises(ValueError, match="broken LIL matrix"):
+        TaylorFeatures().fit(S)
+
+
+@settings(max_examples=300)
+@given(
+    fmt=st.sampled_from(["csr", "csc"]),
+    index=st.sampled_from([np.int32, np.int64]),
+    indptr=st.one_of(
+        st.lists(st.integers(-1, 6), min_size=3, max_size=5),
+        st.lists(st.integers(0, 6), min_size=3, max_size=3).map(lambda ends: [0, *sorted(ends)]),
+    ),
+    indices=st.lists(st.one_of(st.integers(0, 2), st.integers(-1, 5)), max_size=7),
+    n_values=st.integers(0, 7),
+)
+def test_any_index_arrays_are_either_refused_or_right(fmt, index, indptr, indices, n_values):
+    data = np.arange(1.0, n_values + 1)
+    S = getattr(sparse, f"{fmt}_array")((3, 3))
+    S.indptr, S.indices, S.data = np.array(indptr, dtype=index), np.array(indices, dtype=index), data
+    stored = min(len(indices), n_values)
+    legal = (
+        len(indptr) == 4
+        and indptr[0] == 0
+        and indptr == sorted(indptr)
+        and indptr[-1] <= stored
+        and all(0 <= j < 3 for j in indices[: indptr[-1]])
+    )
+    if not legal:
+        with pytest.raises(ValueError, match=f"broken {fmt.upper()} matrix"):
+            TaylorOperator(S, degree=2, gamma=0.01)
+        return
+    dense = np.zeros((3, 3))
+    for i in range(3):
+        for k in range(indptr[i], indptr[i + 1]):
+            dense[i, indices[k]] += data[k]
+    dense = dense if fmt == "csr" else dense.T
+    parameters = {"degree": 2, "gamma": 0.01}
+    expected = TaylorOperator(dense, **parameters) @ np.ones(10)
+    assert np.allclose(TaylorOperator(S, **parameters) @ np.ones(10), expected, rtol=1e-13, atol=0)
+    assert S.indices.tolist() == indices and S.indptr.tolist() == indptr and S.data.tolist() == data.tolist()
+
+
+def test_too_many_columns_to_number_are_refused():
+    with pytest.raises(ValueError, match=f"X has {2**31} columns; at most {2**31 - 2} can be numbered"):
+        TaylorFeatures(degree=1).fit(sparse.csr_array((1, 2**31)))
+
+
+# Legal matrices of all kinds.
+
+
+@pytest.mark.parametrize("fmt", FORMATS)
+@pytest.mark.parametrize("kind", ["array", "matrix"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8, np.int64, bool])
+def test_every_sparse_format_gives_the_dense_rows(fmt, kind, dtype):
+    X = X0.astype(dtype)
+    S = check_rows(getattr(sparse, f"{fmt}_{kind}")(X))
+    assert S.format == "csr"
+    assert S.dtype == (np.float32 if dtype == np.float32 else np.float64)
+    assert np.array_equal(S.toarray(), X.astype(np.float64))
+    assert S.nnz == np.count_nonzero(X)
+    core = Rows(S).core
+    assert core.indices.dtype == np.int32 and core.indptr.dtype == np.int64
+
+
+def test_rows_in_the_layout_of_c_are_not_copied():
+    for dtype in (np.float32, np.float64):
+        X = X0.astype(dtype)
+        assert np.shares_memory(check_rows(X), X)
+        S = sparse.csr_array(X)
+        checked = check_rows(S)
+        assert np.shares_memory(checked.data, S.data) and np.shares_memory(checked.indices, S.indices)
+
+
+@pytest.mark.parametrize("way", ["fit", "transform", "TaylorOperator", "taylor_kernel"])
+@pytest.mark.parametrize("kind", ["duplicate", "unsorted", "explicit zeros", "spare room", "64-bit indices", "strided"])
+def test_untidy_csr_gives_the_dense_result_and_is_left_alone(way, kind):
+    S = compressed(X0, "csr", np.int64 if kind == "64-bit indices" else np.int32)
+    if kind == "duplicate":
+        S.data = np.array([0.25, 2.0, 0.75, 0.5, 3.0, 0.25, 1.5, 1.0])
+        S.indices = np.array([0, 2, 0, 4, 1, 3, 0, 4], dtype=np.int32)
+        S.indptr = np.array([0, 4, 4, 6, 8], dtype=np.int32)
+    elif kind == "unsorted":
+        S.data, S.indices = S.data.copy(), S.indices.copy()
+        S.data[:3], S.indices[:3] = S.data[2::-1].copy(), S.indices[2::-1].copy()
+    elif kind == "explicit zeros":
+        S.data, S.indices = np.append(S.data, [0.0, -0.0]), np.append(S.indices, [1, 2]).astype(np.int32)
+        S.indptr = S.indptr + np.array([0, 0, 0, 0, 2], dtype=np.int32)
+    elif kind == "spare room":
+        S.data, S.indices = np.append(S.data, [9.0, 9.0]), np.append(S.indices, [-5, 77]).astype(np.int32)
+    elif kind == "strided":
+        S.data, S.indices = np.repeat(S.data, 2)[::2], np.repeat(S.indices, 3)[::3]
+    before = [a.copy() for a in (S.data, S.indices, S.indptr)]
+    v = np.arange(21.0)
+    results = {
+        "fit": lambda X: TaylorFeatures(degree=2, gamma="scale").fit(X).gamma_,
+        "transform": lambda X: TaylorFeatures(degree=2, gamma=0.3).fit(X0).transform(X).toarray(),
+        "TaylorOperator": lambda X: TaylorOperator(X, degree=2, gamma=0.3) @ v,
+        "taylor_kernel": lambda X: taylor_kernel(X, degree=2, gamma=0.3),
+    }
+    assert np.allclose(results[way](S), results[way](X0), rtol=1e-12, atol=0)
+    for array, copy in zip((S.data, S.indices, S.indptr), before, strict=True):
+        assert np.array_equal(array, copy)
+    # An explicit zero is no nonzero: it costs nothing.
+    assert TaylorFeatures(degree=2).fit(X0).transform(S).nnz == TaylorFeatures(degree=2).fit(X0).transform(X0).nnz
+
+
+def test_repeated_entries_that_overflow_are_refused():
+    S = sparse.csr_array((np.array([1.5e308, 1.5e308]), np.array([2, 2]), np.array([0, 2])), shape=(1, 3))
+    with pytest.raises(ValueError, match="repeated entries that add up to infinity"):
+        TaylorOperator(S)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_shapes_without_rows_or_columns_are_rows(make):
+    for shape in [(0, 3), (3, 0), (0, 0)]:
+        rows = Rows(check_rows(make(np.zeros(shape))))
+        assert (rows.n_rows, rows.n_columns) == shape
+        expansion = Expansion(shape[1], degree=2, gamma=1.0)
+        assert rows.monomials(expansion) == (shape[0], 1 if shape[0] else 0)
+        assert list(rows.passes(expansion)) == ([(0, 3)] if shape[0] else [])
+        assert rows.ends(expansion, np.int64).tolist() == list(range(shape[0] + 1))
+
+
+# Counting and cutting.
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_monomials_are_counted_exactly(make):
+    rows, expansion = Rows(check_rows(make(X0))), Expansion(5, degree=3, gamma=1.0)
+    assert rows.histogram()[:4].tolist() == [1, 0, 2, 1]
+    assert rows.monomials(expansion) == (1 + 2 * 10 + 20, 20)
+    assert rows.ends(expansion, np.int32).tolist() == [0, 20, 21, 31, 41]
+    # Beyond 64 bits: Python's integers do not wrap around.
+    wide = Rows(check_rows(make(np.ones((3, 400)))))
+    assert wide.monomials(Expansion(400, degree=8, gamma=1.0))[0] == 3 * Expansion(400, degree=8, gamma=1.0).n_slots
+
+
+@settings(max_examples=100)
+@given(st.data())
+def test_passes_cover_every_row_exactly_once(data):
+    n = data.draw(st.integers(0, 60))
+    random = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    X = random.normal(size=(n, 6)) * (random.uniform(size=(n, 6)) < random.uniform(size=(n, 1)))
+    rows = Rows(check_rows(sparse.csr_array(X) if data.draw(st.booleans()) else X))
+    rows.core.walk_dense = data.draw(st.booleans())
+    expansion = Expansion(6, degree=data.draw(st.integers(1, 5)), gamma=1.0)
+    budget = data.draw(st.sampled_from([1, 10, 100, 1000, 2**23]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_rows, "PASS_MONOMIALS", budget)
+        passes = list(rows.passes(expansion))
+    assert [first for first, _ in passes] == [0, *(last for _, last in passes)][: len(passes)]
+    assert all(first < last for first, last in passes)
+    assert (passes[-1][1] if passes else 0) == n
+    costs = [expansion.monomials(m) for m in (X != 0).sum(axis=1)]
+    for first, last in passes:
+        if rows.core.walk_dense:
+            assert first % 8 == 0
+        else:
+            assert last - first == 1 or sum(costs[first:last]) <= budget
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_the_cheaper_walk_is_chosen(make):
+    for density, dense in [(0.05, False), (1.0, True)]:
+        X = np.random.default_rng(0).uniform(0.1, 1, size=(20, 30))
+        X[np.random.default_rng(1).uniform(size=X.shape) > density] = 0
+        rows = Rows(check_rows(make(X)))
+        rows.choose_walk(Expansion(30, degree=3, gamma=1.0))
+        assert rows.core.walk_dense == dense
+
+
+# Memory.
+
+
+def test_free_memory_is_a_plausible_number_of_bytes():
+    free = available_memory()
+    if free is None:
+        assert not os.path.exists("/proc/meminfo")
+    else:
+        assert isinstance(free, int)
+        assert 2**20 < free < 2**50
+
+
+def test_what_does_not_fit_is_refused_with_the_numbers(monkeypatch):
+    with pytest.raises(ValueError, match=r"^it would take 2048 bytes \(2 KiB\), more than the 1000 B allowed by"):
+        check_memory(2048, 1000, "it")
+    monkeypatch.setattr(_memory, "available_memory", lambda: 5 * 2**30)
+    with pytest.raises(ValueError, match="more than the 5 GiB free on this machine"):
+        check_memory(5 * 2**30 + 1, None, "it")
+    check_memory(5 * 2**30, None, "it")
+    check_memory(10**30, 1e31, "it")
+    monkeypatch.setattr(_memory, "available_memory", lambda: None)
+    check_memory(2**62, None, "it")
