@@ -78,9 +78,7 @@ class Walk:
         self.size = monomials(shape, degree, X.shape[0])
         self.slots = np.zeros(self.size, dtype=np.int32)
         self.values = np.zeros(self.size, dtype=dtype)
-        self.scratch = np.empty(
-            max(_core.scratch_bytes(self.rows.core, m) for m in (self.bare, self.features)), dtype=np.uint8
-        )
+        self.scratch = np.empty(_core.scratch_bytes(self.rows.core), dtype=np.uint8)
         self.instructions, self.usual = instructions, _core.instruction_set()
 
     def teardown(self, *_):

@@ -115,13 +115,19 @@ void tk_use_instruction_set(int i)
     in_use = i;
 }
 
-int64_t tk_scratch_bytes(const tk_rows *rows, const tk_map *map)
+int64_t tk_scratch_bytes(const tk_rows *rows)
 {
-    /* A sparse walk of all the columns, as tk_weigh's is; and a dense walk where there is one. */
+    /* Expansion, and several tables at once, walk sparsely even where one table would be walked dense. */
     const int64_t bytes = rows->real == TK_FLOAT64 ? 8 : 4;
-    const tk_sizes sparse = tk_sizes_of(0, map->n_columns, bytes), dense = tk_sizes_of(1, map->n_columns, bytes);
+    const tk_sizes sparse = tk_sizes_of(0, rows->max_nonzeros, bytes), dense = tk_sizes_of(1, rows->n_columns, bytes);
     const int64_t for_sparse = tk_total(&sparse), for_dense = rows->walk_dense ? tk_total(&dense) : 0;
     return for_sparse > for_dense ? for_sparse : for_dense;
+}
+
+int64_t tk_weigh_scratch_bytes(tk_real real, const tk_map *map)
+{
+    const tk_sizes sizes = tk_sizes_of(0, map->n_columns, real == TK_FLOAT64 ? 8 : 4);
+    return tk_total(&sizes);
 }
 
 void tk_dot(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_table *table, void *out,

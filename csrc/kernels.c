@@ -10,12 +10,15 @@
 
 #if defined(_MSC_VER)
 #define FORCE_INLINE __forceinline
+#define NOINLINE __declspec(noinline)
 #define UNROLL
 #elif defined(__clang__)
 #define FORCE_INLINE inline __attribute__((always_inline))
+#define NOINLINE __attribute__((noinline))
 #define UNROLL _Pragma("clang loop unroll(full)")
 #else
 #define FORCE_INLINE inline __attribute__((always_inline))
+#define NOINLINE __attribute__((noinline))
 #define UNROLL _Pragma("GCC unroll 8")
 #endif
 

@@ -50,7 +50,7 @@ static inline tk_sizes tk_sizes_of(int dense, int64_t max_nonzeros, int64_t real
 
 static inline int64_t tk_total(const tk_sizes *z)
 {
-    return z->coord + z->x + z->offset + z->value + z->sums;
+    return z->coord + z->x + z->offset + 2 * z->value + z->sums;
 }
 
 #endif

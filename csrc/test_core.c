@@ -321,6 +321,7 @@ static stored_rows store(const matrix *x, tk_real real, int as_csr, int walk_den
     s.c.data = s.data.data;
     s.c.indices = as_csr ? (const int32_t *)s.indices.data : NULL;
     s.c.indptr = as_csr ? (const int64_t *)s.indptr.data : NULL;
+    s.c.order = NULL;
     s.c.n_columns = x->d;
     s.c.max_nonzeros = longest;
     s.c.walk_dense = walk_dense;
@@ -468,11 +469,12 @@ static void test_weigh(const test_case *c, int32_t width)
     for (int64_t a = 0; a < c->n_slots * width; a++)
         c->sums[a] = get(c->real, table, a);
     /* In two parts; after the first, slots of the second are as they were. */
-    tk_weigh(c->real, &c->map->c, cut, d + 1, &u, c->scratch.data);
+    const array scratch = new_array(tk_weigh_scratch_bytes(c->real, &c->map->c));
+    tk_weigh(c->real, &c->map->c, cut, d + 1, &u, scratch.data);
     for (int64_t a = 0; a < c->n_slots * width; a++)
         if (c->list[a / width].j[r - 1] < cut)
             untouched &= get(c->real, table, a) == c->sums[a];
-    tk_weigh(c->real, &c->map->c, 0, cut, &u, c->scratch.data);
+    tk_weigh(c->real, &c->map->c, 0, cut, &u, scratch.data);
     for (int64_t a = 0; a < c->n_slots * width; a++) {
         const double expected = c->sums[a] * metric_of(c->map, &c->list[a / width]);
         good &= close_to(c->real, get(c->real, table, a), expected, fabs(expected));
@@ -480,6 +482,7 @@ static void test_weigh(const test_case *c, int32_t width)
     check(untouched, "weigh touches its range only");
     check(good, width == 1 ? "weigh" : "weigh with several tables");
     free_array(table, "weigh writes the table only");
+    free_array(scratch, "weigh stays in its scratch");
 }
 
 static void test_verbs(const matrix *x, int r, metric m, const monomial *list, int64_t n_slots)
@@ -507,7 +510,7 @@ static void test_verbs(const matrix *x, int r, metric m, const monomial *list, i
                 c.n_slots = n_slots;
                 c.sums = sums;
                 c.sizes = sums + n_slots * WIDTH;
-                c.scratch = new_array(tk_scratch_bytes(&rows.c, &map.c));
+                c.scratch = new_array(tk_scratch_bytes(&rows.c));
                 test_dot(&c, 0, x->n, 1);
                 test_dot(&c, 0, x->n, WIDTH);
                 test_dot(&c, 2, x->n - 1, 1);
@@ -648,7 +651,7 @@ static int plant(const char *what)
     const stored_rows rows = store(&x, TK_FLOAT64, 1, 0);
     make_map(&map, DEGREE, COLUMNS, FEATURES);
     const int64_t n = choose(COLUMNS + DEGREE, DEGREE);
-    const array scratch = new_array(tk_scratch_bytes(&rows.c, &map.c)), slots = new_array(n * 8);
+    const array scratch = new_array(tk_scratch_bytes(&rows.c)), slots = new_array(n * 8);
     const array values = new_reals(TK_FLOAT64, overflow ? n - 1 : n); /* one entry too few */
     if (!overflow)
         ((int64_t *)map.ranks.data)[DEGREE * (COLUMNS + 2) + 1] = INT64_MAX; /* no slot lies behind this one */

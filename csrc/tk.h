@@ -29,6 +29,7 @@ typedef struct {
     const void *data;       /* CSR: the stored values; dense: [n_rows][n_columns] */
     const int32_t *indices; /* CSR: columns, rising within a row; dense: NULL */
     const int64_t *indptr;  /* CSR: [n_rows + 1]; dense: NULL */
+    const int32_t *order;   /* NULL; or where row i is to be found in the arrays above: at order[i] */
     int32_t n_columns;      /* d */
     int32_t max_nonzeros;   /* no row has more nonzeros than this */
     int32_t walk_dense;     /* 1: visit all d <= TK_MAX_DENSE_COLUMNS columns, eight rows at a time; 0: the nonzeros */
@@ -52,8 +53,9 @@ typedef struct {
     int32_t width; /* K >= 1 */
 } tk_table;
 
-/* Bytes of scratch, 64-byte aligned, that any call below needs for these rows. */
-int64_t tk_scratch_bytes(const tk_rows *rows, const tk_map *map);
+/* Bytes of scratch, 64-byte aligned, that a call needs: tk_dot, tk_add and tk_expand for these rows, and tk_weigh. */
+int64_t tk_scratch_bytes(const tk_rows *rows);
+int64_t tk_weigh_scratch_bytes(tk_real real, const tk_map *map);
 
 /* out[i - first][k] = sum_a phi_a(x_i) table[a][k], for the rows first <= i < last. */
 void tk_dot(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_table *table, void *out,

@@ -20,6 +20,7 @@ cdef extern from "tk.h" nogil:
         const void *data
         const int32_t *indices
         const int64_t *indptr
+        const int32_t *order
         int32_t n_columns
         int32_t max_nonzeros
         int32_t walk_dense
@@ -52,7 +53,8 @@ cdef extern from "tk.h" nogil:
         TK_INDPTR_BEYOND
         TK_INDEX_RANGE
 
-    int64_t tk_scratch_bytes(const tk_rows *rows, const tk_map *map)
+    int64_t tk_scratch_bytes(const tk_rows *rows)
+    int64_t tk_weigh_scratch_bytes(tk_real real, const tk_map *map)
     void tk_dot(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_table *table,
                 void *out, void *scratch)
     void tk_add(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_table *table,
@@ -86,7 +88,7 @@ cdef class Rows:
     """Rows of data, borrowed: keeps the arrays alive and C's view of them."""
 
     cdef tk_rows c
-    cdef readonly object data, indices, indptr
+    cdef readonly object data, indices, indptr, order
     cdef readonly Py_ssize_t n_rows, n_columns
     cdef readonly Py_ssize_t itemsize
 
@@ -109,7 +111,16 @@ cdef class Rows:
             self.c.indptr = &indptr_view[0]
         self.c.n_columns = <int32_t>n_columns
         self.c.max_nonzeros = <int32_t>max_nonzeros
+        self.c.order = NULL
         self.c.walk_dense = 0
+
+    def set_order(self, order):
+        """Let row i be the one that is stored at order[i]."""
+        cdef const int32_t[::1] view = order
+        if view.shape[0] != self.n_rows:
+            raise ValueError("order has the wrong length")
+        self.order = order
+        self.c.order = &view[0] if view.shape[0] else NULL
 
     @property
     def walk_dense(self):
@@ -163,14 +174,14 @@ cdef int _check(Rows rows, Map map, Py_ssize_t itemsize, int64_t first, int64_t 
         raise ValueError("rows, map and table do not belong together")
     if not 0 <= first <= last <= rows.n_rows or last - first > room:
         raise ValueError(f"rows {first} to {last} are not there")
-    if scratch.shape[0] < tk_scratch_bytes(&rows.c, &map.c) + 63:
+    if scratch.shape[0] < tk_scratch_bytes(&rows.c) + 63:
         raise ValueError("scratch is too small")
     return 0
 
 
-def scratch_bytes(Rows rows, Map map):
+def scratch_bytes(Rows rows):
     """How large the scratch of the calls below has to be."""
-    return tk_scratch_bytes(&rows.c, &map.c) + 63
+    return tk_scratch_bytes(&rows.c) + 63
 
 
 def dot(Rows rows, Map map, int64_t first, int64_t last, const real[:, ::1] table, real[:, ::1] out,
@@ -220,22 +231,25 @@ def expand(Rows rows, Map map, int64_t first, int64_t last, index[::1] slots, re
         tk_expand(&rows.c, &map.c, first, last, &out, _aligned(scratch))
 
 
+def weigh_scratch_bytes(Map map, Py_ssize_t itemsize):
+    """How large the scratch of `weigh` has to be, for a table of this item size."""
+    return tk_weigh_scratch_bytes(TK_FLOAT64 if itemsize == 8 else TK_FLOAT32, &map.c) + 63
+
+
 def weigh(Map map, int32_t first, int32_t last, real[:, ::1] table, unsigned char[::1] scratch):
     """table[a, :] *= metric of a, for the monomials a whose highest coordinate is in first <= j < last."""
     cdef tk_table c_table
-    cdef tk_rows none
-    none.real = TK_FLOAT64 if sizeof(real) == 8 else TK_FLOAT32
-    none.walk_dense = 0
+    cdef tk_real kind = TK_FLOAT64 if sizeof(real) == 8 else TK_FLOAT32
     if not 0 <= first <= last <= map.n_columns + 1 or table.shape[0] != map.n_slots:
         raise ValueError("table has the wrong shape")
-    if scratch.shape[0] < tk_scratch_bytes(&none, &map.c) + 63:
+    if scratch.shape[0] < tk_weigh_scratch_bytes(kind, &map.c) + 63:
         raise ValueError("scratch is too small")
     if first == last or table.shape[1] == 0:
         return
     c_table.values = &table[0, 0]
     c_table.width = <int32_t>table.shape[1]
     with nogil:
-        tk_weigh(none.real, &map.c, first, last, &c_table, _aligned(scratch))
+        tk_weigh(kind, &map.c, first, last, &c_table, _aligned(scratch))
 
 
 STRUCTURE_PROBLEMS = {

@@ -27,8 +27,8 @@ class Rows:
         self.dtype = X.dtype
         self.n_rows, self.n_columns = X.shape
         if sparse.issparse(X):
-            indices = X.indices.astype(np.int32, copy=False)
-            indptr = X.indptr.astype(np.int64, copy=False)
+            indices = _in_order(X.indices, np.int32)
+            indptr = _in_order(X.indptr, np.int64)
             steps = range(0, self.n_rows, 2**16)
             longest = max((int(np.diff(indptr[i : i + 2**16 + 1]).max()) for i in steps), default=0)
             self.core = _core.Rows(X.data, indices, indptr, self.n_columns, longest)
@@ -40,10 +40,14 @@ class Rows:
         step = 2**14 if self.core.indptr is not None else max(1, 2**18 // max(self.n_columns, 1))
         for first in range(0, self.n_rows, step):
             last = min(first + step, self.n_rows)
-            if self.core.indptr is not None:
+            order = self.core.order
+            if self.core.indptr is None:
+                rows = self.X[first:last] if order is None else self.X[order[first:last]]
+                yield first, np.count_nonzero(rows, axis=1)
+            elif order is None:
                 yield first, np.diff(self.core.indptr[first : last + 1])
             else:
-                yield first, np.count_nonzero(self.X[first:last], axis=1)
+                yield first, self.core.indptr[order[first:last] + 1] - self.core.indptr[order[first:last]]
 
     def histogram(self):
         """How many rows have 0, 1, 2, ... nonzeros."""
@@ -99,9 +103,34 @@ class Rows:
         self.core.walk_dense = 0 < self.n_columns <= _core.MAX_DENSE_COLUMNS and every < DENSE_GAIN * total
         return every if self.core.walk_dense else total
 
-    def scratch(self, expansion_map):
+    def sort(self):
+        """Visit rows with the same last columns one after the other.
+
+        The last columns choose the parts of a table in which a row's slots lie, so that such rows meet what the one
+        before has brought into the caches.
+        """
+        indices, indptr = self.core.indices, self.core.indptr
+        if indices is None or indptr is None or self.n_rows > np.iinfo(np.int32).max:
+            return
+        base = self.n_columns + 1
+        key = np.zeros(self.n_rows, dtype=np.uint32)
+        for first in range(0, self.n_rows, 2**14):
+            ends = indptr[first + 1 : first + 2**14 + 1]
+            lengths = ends - indptr[first : first + len(ends)]
+            part = key[first : first + len(ends)]
+            for back in range(1, 32 // base.bit_length() + 1):
+                there = back <= lengths
+                part *= np.uint32(base)
+                part[there] += (indices[ends[there] - back] + 1).astype(np.uint32)
+        self.core.set_order(np.argsort(key, kind="stable").astype(np.int32))
+
+    def stored(self, first, last):
+        """Where the rows first to last - 1 are stored: an index into X."""
+        return slice(first, last) if self.core.order is None else self.core.order[first:last]
+
+    def scratch(self):
         """Memory for the C calls of one thread."""
-        return np.empty(_core.scratch_bytes(self.core, expansion_map), dtype=np.uint8)
+        return np.empty(_core.scratch_bytes(self.core), dtype=np.uint8)
 
 
 def check_rows(X, *, estimator=None, empty=True):
@@ -123,7 +152,7 @@ def check_rows(X, *, estimator=None, empty=True):
         X = check_array(X, input_name="X", **options)
     else:
         X = validate_data(estimator, X, reset=False, **options)
-    return _canonical(X) if sparse.issparse(X) else np.ascontiguousarray(X)
+    return _canonical(X) if sparse.issparse(X) else _in_order(X)
 
 
 def _check_sparse_structure(X):
@@ -189,8 +218,13 @@ def _structure(X, n_major, n_minor):
     if len(indptr) != n_major + 1:
         return f"indptr has {len(indptr)} entries, not {n_major + 1}", False
     wide: type = np.int32 if indptr.dtype == indices.dtype == np.int32 else np.int64
-    indptr, indices = (np.ascontiguousarray(a, dtype=wide) for a in (indptr, indices))
+    indptr, indices = (_in_order(a, wide) for a in (indptr, indices))
     return _core.check_structure(indptr, indices, n_minor, len(X.data))
+
+
+def _in_order(array, dtype=None):
+    """The array itself when it is contiguous and aligned, else a copy that is."""
+    return np.require(array, dtype=dtype, requirements=["C", "A"])
 
 
 def _canonical(X):
@@ -199,7 +233,7 @@ def _canonical(X):
     if problem:
         raise ValueError(f"X is a broken CSR matrix: {problem}")
     n_stored = int(X.indptr[-1])
-    data, indices = (np.ascontiguousarray(a[:n_stored]) for a in (X.data, X.indices))
+    data, indices = (_in_order(a[:n_stored]) for a in (X.data, X.indices))
     if not canonical or np.count_nonzero(data) < n_stored:
         X = type(X)((data, indices, X.indptr), shape=X.shape, copy=True)
         X.has_canonical_format = canonical

@@ -142,7 +142,7 @@ class TaylorFeatures(TransformerMixin, BaseEstimator):
         indptr = rows.ends(expansion, index)
         slots = np.empty(cost.nonzeros, dtype=index)
         values = np.empty(cost.nonzeros, dtype=rows.dtype)
-        scratch = rows.scratch(expansion.features)
+        scratch = rows.scratch()
         for first, last in rows.passes(expansion):
             part = slice(indptr[first], indptr[last])
             _core.expand(rows.core, expansion.features, first, last, slots[part], values[part], scratch)

@@ -8,16 +8,18 @@ from ._expansion import Expansion, resolve_gamma
 from ._memory import check_memory
 from ._rows import PASS_MONOMIALS, Rows, check_rows
 
-# Monomials walked, for each slot, from which on a pass over the table costs less than it saves (bench/micro.py).
-WEIGH_FROM = 64
+# A table of more bytes is not in the nearer caches; rows are then worth sorting (bench/micro.py: Operator).
+SORT_FROM = 2**19
+# Monomials walked for each slot from which on a pass over all slots costs less than it saves; see _weigh_apart.
+WEIGH_FROM = 50
 WEIGH_TO_DEGREE = 20
 
 
 class TaylorOperator(LinearOperator):
     """The feature matrix Phi(X) of `TaylorFeatures`, to multiply with.
 
-    Each product walks the monomials of every row and keeps none of them. The memory beyond X, the vector and the result
-    is at most one table of n_slots numbers (one for each column of a matrix that is multiplied). The interpreter's lock
+    Each product walks the monomials of every row and keeps none of them. Beyond X, the vector and the result it takes
+    next to no memory, or, when there are many rows for each slot, one table of n_slots numbers. The interpreter's lock
     is released while a product runs.
 
     Parameters
@@ -34,7 +36,7 @@ class TaylorOperator(LinearOperator):
     coef0 : float, default=1.0
         The constant of the polynomial kernel; others ignore it.
     memory_limit : int, default=None
-        The largest table in bytes. None stands for what the machine has free.
+        The largest array of a product in bytes. None stands for what the machine has free.
 
     Attributes
     ----------
@@ -70,9 +72,11 @@ class TaylorOperator(LinearOperator):
         self._rows = Rows(X)
         self._rows.check_longest(self._expansion)
         total = self._rows.choose_walk(self._expansion)
-        # A walk of bare monomials is faster. But the factors sqrt(c / a!) have then to be applied to a whole table; and
+        # Bare monomials are walked faster, but then the factors sqrt(c / a!) take a pass of their own over a table; and
         # at high degrees they are too small for a float32, as bare monomials are too large.
-        self._weigh_first = total > WEIGH_FROM * self._expansion.n_slots and self._expansion.degree <= WEIGH_TO_DEGREE
+        self._weigh_apart = total > WEIGH_FROM * self._expansion.n_slots and self._expansion.degree <= WEIGH_TO_DEGREE
+        if self._expansion.n_slots * X.dtype.itemsize > SORT_FROM and not self._rows.core.walk_dense:
+            self._rows.sort()
         check_memory(0, memory_limit, "nothing")
         self.memory_limit = memory_limit
         self.gamma = self._expansion.gamma
@@ -82,33 +86,37 @@ class TaylorOperator(LinearOperator):
     def _matmat(self, V):
         if np.iscomplexobj(V):
             return self._matmat(V.real) + 1j * self._matmat(V.imag)
-        rows, expansion = self._rows, self._expansion
-        if self._weigh_first:
-            walked, table = expansion.bare, self._table(V.shape[1])
-            table[...] = V
-            self._weigh(table)
-        else:
-            walked, table = expansion.features, np.ascontiguousarray(V, dtype=self.dtype)
-        out = np.empty((rows.n_rows, table.shape[1]), dtype=self.dtype)
-        scratch = rows.scratch(walked)
-        for first, last in rows.passes(expansion):
-            _core.dot(rows.core, walked, first, last, table, out[first:last], scratch)
+        out = self._empty(self.shape[0], V.shape[1])
+        rows, walked, scratch = self._rows, self._walked(), self._rows.scratch()
+        for columns in self._together(V.shape[1]):
+            if self._weigh_apart:
+                table = self._empty(self.n_slots, columns.stop - columns.start)
+                table[...] = V[:, columns]
+                self._weigh(table)
+            else:
+                table = np.ascontiguousarray(V[:, columns], dtype=self.dtype)
+            for first, last in rows.passes(self._expansion):
+                part = np.empty((last - first, table.shape[1]), dtype=self.dtype)
+                _core.dot(rows.core, walked, first, last, table, part, scratch)
+                out[rows.stored(first, last), columns] = part
         return out
 
     def _rmatmat(self, T):
         if np.iscomplexobj(T):
             return self._rmatmat(T.real) + 1j * self._rmatmat(T.imag)
-        rows, expansion = self._rows, self._expansion
-        walked = expansion.bare if self._weigh_first else expansion.features
-        T = np.ascontiguousarray(T, dtype=self.dtype)
-        table = self._table(T.shape[1])
-        table[...] = 0
-        scratch = rows.scratch(walked)
-        for first, last in rows.passes(expansion):
-            _core.add(rows.core, walked, first, last, table, T[first:last], scratch)
-        if self._weigh_first:
-            self._weigh(table)
-        return table
+        out = self._empty(self.n_slots, T.shape[1])
+        rows, walked, scratch = self._rows, self._walked(), self._rows.scratch()
+        for columns in self._together(T.shape[1]):
+            table = out if columns.stop - columns.start == T.shape[1] else self._empty(self.n_slots, 1)
+            table[...] = 0
+            for first, last in rows.passes(self._expansion):
+                part = np.ascontiguousarray(T[rows.stored(first, last), columns], dtype=self.dtype)
+                _core.add(rows.core, walked, first, last, table, part, scratch)
+            if self._weigh_apart:
+                self._weigh(table)
+            if table is not out:
+                out[:, columns] = table
+        return out
 
     def _matvec(self, v):
         return self._matmat(np.reshape(v, (-1, 1))).ravel()
@@ -116,18 +124,30 @@ class TaylorOperator(LinearOperator):
     def _rmatvec(self, t):
         return self._rmatmat(np.reshape(t, (-1, 1))).ravel()
 
-    def _table(self, width):
-        n_bytes = self.n_slots * width * self.dtype.itemsize
-        check_memory(n_bytes, self.memory_limit, f"a table of {self.n_slots} x {width} numbers")
-        return np.empty((self.n_slots, width), dtype=self.dtype)
+    def _transpose(self):
+        return self.adjoint()  # it is real
+
+    def _together(self, width):
+        """The columns that are multiplied in one walk. Dense walks are faster one by one."""
+        if self._rows.core.walk_dense and width > 1:
+            return [slice(j, j + 1) for j in range(width)]
+        return [slice(0, width)]
+
+    def _walked(self):
+        return self._expansion.bare if self._weigh_apart else self._expansion.features
 
     def _weigh(self, table):
         """Multiply each slot by its monomial's factor sqrt(c / a!)."""
         features, tops = self._expansion.features, self._expansion.ranks[-1]
-        scratch = self._rows.scratch(features)
+        scratch = np.empty(_core.weigh_scratch_bytes(features, table.itemsize), dtype=np.uint8)
         first, end = 0, self._expansion.n_columns + 1
         while first < end:
             last = int(np.searchsorted(tops, tops[first] + PASS_MONOMIALS, side="right")) - 1
             last = min(max(last, first + 1), end)
             _core.weigh(features, first, last, table, scratch)
             first = last
+
+    def _empty(self, n_rows, width):
+        n_bytes = n_rows * width * self.dtype.itemsize
+        check_memory(n_bytes, self.memory_limit, f"an array of {n_rows} x {width} numbers")
+        return np.empty((n_rows, width), dtype=self.dtype)

@@ -3,6 +3,7 @@
 import threading
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from math import comb
 
 import numpy as np
@@ -233,28 +234,48 @@ def test_a_product_needs_little_more_than_the_table(storage):
         tracemalloc.stop()
 
 
-def test_tables_beyond_memory_limit_are_refused_before_they_are_allocated():
-    op = TaylorOperator(data(n_rows=500), degree=3, memory_limit=1000)
-    assert (op @ np.ones(120)).shape == (500,)
-    for product in (lambda: op @ np.ones((120, 2)), lambda: op.H @ np.ones((500, 2))):
-        with pytest.raises(ValueError, match="a table of 120 x 2 numbers would take 1920 bytes .* by memory_limit"):
-            product()
+def test_products_beyond_memory_limit_are_refused_before_they_are_allocated():
+    op = TaylorOperator(data(), degree=3, memory_limit=1000)
+    assert (op @ np.ones((120, 2))).shape == (40, 2)
+    assert (op.H @ np.ones(40)).shape == (120,)
+    with pytest.raises(ValueError, match="an array of 120 x 2 numbers would take 1920 bytes .* by memory_limit"):
+        op.H @ np.ones((40, 2))
+    with pytest.raises(ValueError, match="an array of 40 x 4 numbers would take 1280 bytes .* by memory_limit"):
+        op @ np.ones((120, 4))
 
 
-def test_few_rows_are_multiplied_without_a_table():
-    op = TaylorOperator(data(n_rows=3), degree=3, memory_limit=10)
-    stored = TaylorFeatures(degree=3, gamma=op.gamma).fit_transform(data(n_rows=3))
-    v = np.random.default_rng(0).normal(size=120)
-    assert np.allclose(op @ v, stored @ v, rtol=1e-12)
-
-
-def test_tables_beyond_free_memory_are_refused():
+def test_products_beyond_free_memory_are_refused():
     X = sparse.csr_array(([1.0], ([0], [5])), shape=(1, 20_000))
     op = TaylorOperator(X, degree=3)
     with pytest.raises(
-        ValueError, match=f"a table of {comb(20_003, 3)} x 1 numbers would take .* free on this machine"
+        ValueError, match=f"an array of {comb(20_003, 3)} x 1 numbers would take .* free on this machine"
     ):
         op.H @ np.ones(1)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_products_do_not_depend_on_the_order_in_which_rows_are_visited(make):
+    X = data(n_rows=300, n_columns=9)
+    op = TaylorOperator(make(X), degree=3, gamma=0.1)
+    v, t = np.random.default_rng(1).normal(size=220), np.random.default_rng(2).normal(size=(300, 2))
+    before, before_transposed = op @ v, op.H @ t
+    op._rows.core.set_order(np.random.default_rng(3).permutation(300).astype(np.int32))
+    assert np.array_equal(op @ v, before)
+    assert np.allclose(op.H @ t, before_transposed, rtol=1e-12, atol=1e-14)
+    for walk_dense in (False, True):
+        op._rows.core.walk_dense = walk_dense
+        assert np.allclose(op @ v, before, rtol=1e-12, atol=1e-14)
+        assert np.allclose(op.H @ t, before_transposed, rtol=1e-12, atol=1e-14)
+
+
+def test_rows_are_sorted_by_their_last_columns_when_the_table_is_large():
+    X = sparse.random_array((200, 60), density=0.1, rng=np.random.default_rng(0), format="csr")
+    op = TaylorOperator(X, degree=4)
+    assert op.n_slots * 8 > operator_module.SORT_FROM
+    order = op._rows.core.order
+    assert sorted(order) == list(range(200))
+    last = [(*X[[i]].indices[::-1], -1, -1, -1)[:3] for i in order]
+    assert all(tuple(a) <= tuple(b) for a, b in pairwise(last))
 
 
 def test_rows_with_too_many_monomials_are_refused():
@@ -324,7 +345,7 @@ def long_work(request):
 def test_dot_releases_the_interpreter(long_work):
     rows, expansion = long_work
     table, out = np.ones((expansion.n_slots, 1)), np.empty((rows.n_rows, 1))
-    scratch = rows.scratch(expansion.bare)
+    scratch = rows.scratch()
     assert half_done(lambda: _core.dot(rows.core, expansion.bare, 0, rows.n_rows, table, out, scratch), out[:, 0])
 
 
@@ -335,7 +356,7 @@ def test_add_releases_the_interpreter(long_work):
     rows = Rows(X)
     rows.core.walk_dense = long_work[0].core.walk_dense
     table, t = np.empty((expansion.n_slots, 1)), np.ones((rows.n_rows, 1))
-    scratch = rows.scratch(expansion.bare)
+    scratch = rows.scratch()
     assert half_done(lambda: _core.add(rows.core, expansion.bare, 0, rows.n_rows, table, t, scratch), table[:, 0])
 
 
@@ -343,7 +364,7 @@ def test_expand_releases_the_interpreter():
     rows, expansion = Rows(np.full((400, 60), 0.1)), Expansion(60, degree=3, gamma=0.01)
     ends = rows.ends(expansion, np.int64)
     slots, values = np.empty(ends[-1], dtype=np.int32), np.empty(ends[-1])
-    scratch = rows.scratch(expansion.features)
+    scratch = rows.scratch()
     assert half_done(
         lambda: _core.expand(rows.core, expansion.features, 0, rows.n_rows, slots, values, scratch), values
     )
@@ -371,7 +392,6 @@ def test_results_do_not_depend_on_the_length_of_a_pass(monkeypatch):
         forward, back = op @ v, op.H @ t
         with monkeypatch.context() as patch:
             patch.setattr("taylorkern._rows.PASS_MONOMIALS", 300)
-            patch.setattr(operator_module, "PASS_MONOMIALS", 30)
             assert len(list(op._rows.passes(op._expansion))) > 10
             assert np.array_equal(op @ v, forward)
             assert np.array_equal(op.H @ t, back)

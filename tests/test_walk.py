@@ -56,7 +56,7 @@ def stored(X, how):
 def dot(rows, expansion_map, table, cuts=()):
     """The margins of all rows, computed in pieces that end at the cuts."""
     out = np.full((rows.n_rows, table.shape[1]), np.nan, dtype=table.dtype)
-    scratch = rows.scratch(expansion_map)
+    scratch = rows.scratch()
     for first, last in zip([0, *cuts], [*cuts, rows.n_rows], strict=True):
         _core.dot(rows.core, expansion_map, first, last, table, out[first:last], scratch)
     return out
@@ -65,7 +65,7 @@ def dot(rows, expansion_map, table, cuts=()):
 def add(rows, expansion_map, table, t, cuts=()):
     """table + t' Phi, computed in pieces that end at the cuts."""
     table = table.copy()
-    scratch = rows.scratch(expansion_map)
+    scratch = rows.scratch()
     for first, last in zip([0, *cuts], [*cuts, rows.n_rows], strict=True):
         _core.add(rows.core, expansion_map, first, last, table, t[first:last], scratch)
     return table
@@ -76,7 +76,7 @@ def expand(rows, expansion, index=np.int64):
     ends = rows.ends(expansion, np.int64)
     slots = np.full(ends[-1], -1, dtype=index)
     values = np.full(ends[-1], np.nan, dtype=rows.dtype)
-    _core.expand(rows.core, expansion.features, 0, rows.n_rows, slots, values, rows.scratch(expansion.features))
+    _core.expand(rows.core, expansion.features, 0, rows.n_rows, slots, values, rows.scratch())
     return [(slots[a:b], values[a:b]) for a, b in pairwise(ends)]
 
 
@@ -167,18 +167,18 @@ class TestEveryKernelAndDegree:
         kernel = reference.all_kernels(degree)[name]
         d = COLUMNS[degree]
         expansion = expansion_of(d, kernel)
-        rows = stored(np.zeros((0, d), dtype=dtype), ("array", False))
+        scratch = np.empty(_core.weigh_scratch_bytes(expansion.features, np.dtype(dtype).itemsize), dtype=np.uint8)
         metric = basis(d, degree).metric(kernel)
         tolerance = reference.rounding(np.zeros((0, d), dtype=dtype), kernel)
         for width in WIDTHS:
             before = np.random.default_rng(width).normal(size=(expansion.n_slots, width)).astype(dtype)
             table = before.copy()
-            _core.weigh(expansion.features, 0, d + 1, table, rows.scratch(expansion.features))
+            _core.weigh(expansion.features, 0, d + 1, table, scratch)
             expected = before * metric[:, None]
             assert_sums_agree(table, expected, np.abs(expected), tolerance)
             pieces = before.copy()
             for first, last in [(0, 1), (1, 1), (1, 2), (2, d - 1), (d - 1, d + 1)]:
-                _core.weigh(expansion.features, first, last, pieces, rows.scratch(expansion.features))
+                _core.weigh(expansion.features, first, last, pieces, scratch)
             assert np.array_equal(pieces, table)
 
 
@@ -311,7 +311,7 @@ def test_matrices_without_rows_or_columns_are_walked(instruction_set, how):
 def test_tables_that_do_not_belong_to_the_rows_are_refused():
     X = np.ones((4, 3))
     rows, expansion = stored(X, ("array", False)), Expansion(3, degree=2, gamma=1.0)
-    scratch = rows.scratch(expansion.bare)
+    scratch = rows.scratch()
     table, out = np.zeros((10, 1)), np.zeros((4, 1))
     with pytest.raises(ValueError, match="not there"):
         _core.dot(rows.core, expansion.bare, 0, 5, table, np.zeros((5, 1)), scratch)
