@@ -15,9 +15,12 @@ enum {
     LANE_STRIDE = TK_MAX_DENSE_COLUMNS + 3 * SLACK
 };
 
+/* Where the table of one place begins, behind that of none, which has one entry. */
+enum { ONE_PLACE = (1 + SLACK + 15) / 16 * 16 };
+
 /* Bytes of the parts of a pass's scratch; see load.inc. */
 typedef struct {
-    int64_t coord, x, offset, value, sums;
+    int64_t x, offset, value, sums;
     int64_t
         room; /* entries of a row's tables: up to one place always fits, more as long as they stay below the limits */
 } tk_sizes;
@@ -30,7 +33,7 @@ static inline int64_t tk_aligned(int64_t bytes)
 /* Where a table ends that begins at `at`, in a row's tables of 0, 1, ... places one behind the other. */
 static inline int64_t tk_table_end(int64_t at, int64_t entries)
 {
-    return at + (entries + SLACK + 15) / 16 * 16;
+    return at + ((entries + SLACK + 15) & ~(int64_t)15);
 }
 
 static inline tk_sizes tk_sizes_of(int dense, int64_t max_nonzeros, int64_t real_bytes)
@@ -40,7 +43,6 @@ static inline tk_sizes tk_sizes_of(int dense, int64_t max_nonzeros, int64_t real
     const int64_t limit = dense ? DENSE_BYTES / (LANES * real_bytes) : SPARSE_ENTRIES;
     tk_sizes z;
     z.room = one_place > limit ? one_place : limit;
-    z.coord = dense ? 0 : tk_aligned(places * 4);
     z.x = tk_aligned(places * lanes * real_bytes);
     z.offset = dense ? 0 : tk_aligned(z.room * 4);
     z.value = tk_aligned((dense ? LANES * (int64_t)LANE_STRIDE : z.room) * real_bytes);
@@ -50,7 +52,7 @@ static inline tk_sizes tk_sizes_of(int dense, int64_t max_nonzeros, int64_t real
 
 static inline int64_t tk_total(const tk_sizes *z)
 {
-    return z->coord + z->x + z->offset + 2 * z->value + z->sums;
+    return z->x + z->offset + 2 * z->value + z->sums;
 }
 
 #endif

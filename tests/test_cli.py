@@ -34,7 +34,8 @@ def test_demo_shows_taylor_features_ahead_of_fourier_features(capsys):
 
 def test_the_command_runs_in_a_process_of_its_own():
     code = "import sys; from taylorkern.cli import main; sys.exit(main())"
-    done = subprocess.run([sys.executable, "-c", code, "demo"], capture_output=True, text=True, check=False)
+    # -P: the installed package, not the source folder that the tests may be run in.
+    done = subprocess.run([sys.executable, "-P", "-c", code, "demo"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert len(table(done.stdout)) == 4
     assert done.stderr == ""
