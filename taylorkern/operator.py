@@ -8,8 +8,9 @@ from ._expansion import Expansion, resolve_gamma
 from ._memory import check_memory
 from ._rows import PASS_MONOMIALS, Rows, check_rows
 
-# A table of more bytes is not in the nearer caches; rows are then worth sorting (bench/micro.py: Operator).
-SORT_FROM = 2**19
+# Bytes of a table from which on it pays to sort the rows: most of it is then in no cache (bench/features.py, part d:
+# Adult at degree 4 gains a quarter, covertype at degree 4 loses a tenth, because sorted rows are fetched one by one).
+SORT_FROM = 2**24
 # Monomials walked for each slot from which on a pass over all slots costs less than it saves; see _weigh_apart.
 WEIGH_FROM = 50
 WEIGH_TO_DEGREE = 20
