@@ -139,8 +139,7 @@ def check_rows(X, *, estimator=None, empty=True):
     With an estimator, also check against its `n_features_in_` and `feature_names_in_`. `empty` allows matrices without
     rows or columns.
     """
-    if sparse.issparse(X):
-        _check_sparse_structure(X)
+    canonical = _check_sparse_structure(X) if sparse.issparse(X) else None
     options = {
         "accept_sparse": "csr",
         "dtype": (np.float64, np.float32),
@@ -152,19 +151,27 @@ def check_rows(X, *, estimator=None, empty=True):
         X = check_array(X, input_name="X", **options)
     else:
         X = validate_data(estimator, X, reset=False, **options)
-    return _canonical(X) if sparse.issparse(X) else _in_order(X)
+    return _canonical(X, canonical) if sparse.issparse(X) else _in_order(X)
 
 
 def _check_sparse_structure(X):
-    """Refuse matrices whose index arrays would lead scipy or us outside of memory."""
+    """Refuse matrices whose index arrays would lead scipy or us outside of memory.
+
+    Returns whether a CSR matrix has strictly rising indices; None for other formats.
+    """
     if X.ndim != 2:
         raise ValueError(f"X must have 2 dimensions; got a sparse array of {X.ndim}")
     if X.shape[1] > MAX_COLUMNS:
         raise ValueError(f"X has {X.shape[1]} columns; at most {MAX_COLUMNS} can be numbered")
-    check = STRUCTURE_CHECKS.get(X.format)
-    problem = check(X) if check else None
+    canonical = None
+    if X.format == "csr":
+        problem, canonical = _structure(X, *X.shape)
+    else:
+        check = STRUCTURE_CHECKS.get(X.format)
+        problem = check(X) if check else None
     if problem:
         raise ValueError(f"X is a broken {X.format.upper()} matrix: {problem}")
+    return canonical
 
 
 def _bsr_problem(X):
@@ -198,9 +205,9 @@ def _lil_problem(X):
     return None
 
 
-# By format, what is wrong with a matrix, or None. A dok matrix is a dictionary, which its conversion to CSR checks.
+# By format other than CSR: what is wrong with a matrix, or None. A dok matrix is a dictionary, which its conversion to
+# CSR checks.
 STRUCTURE_CHECKS = {
-    "csr": lambda X: _structure(X, *X.shape)[0],
     "csc": lambda X: _structure(X, *reversed(X.shape))[0],
     "bsr": _bsr_problem,
     "coo": _coo_problem,
@@ -227,14 +234,18 @@ def _in_order(array, dtype=None):
     return np.require(array, dtype=dtype, requirements=["C", "A"])
 
 
-def _canonical(X):
-    """CSR with strictly rising indices, no stored zeros and no spare room. Never changes the caller's matrix."""
-    problem, canonical = _structure(X, *X.shape)
-    if problem:
-        raise ValueError(f"X is a broken CSR matrix: {problem}")
+def _canonical(X, canonical):
+    """CSR with strictly rising indices, no stored zeros and no spare room. Never changes the caller's matrix.
+
+    `canonical` is what `_check_sparse_structure` said of the matrix that X was made from.
+    """
+    if canonical is None:  # it came in another format
+        problem, canonical = _structure(X, *X.shape)
+        if problem:
+            raise ValueError(f"X is a broken CSR matrix: {problem}")
     n_stored = int(X.indptr[-1])
     data, indices = (_in_order(a[:n_stored]) for a in (X.data, X.indices))
-    if not canonical or np.count_nonzero(data) < n_stored:
+    if not canonical or not data.all():
         X = type(X)((data, indices, X.indptr), shape=X.shape, copy=True)
         X.has_canonical_format = canonical
         X.sum_duplicates()
