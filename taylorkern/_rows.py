@@ -1,5 +1,7 @@
 """Anything array-like -> rows that C can trust: checked once, and not copied when they come in C's own layout."""
 
+from functools import cached_property
+
 import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_array, validate_data
@@ -49,6 +51,7 @@ class Rows:
             else:
                 yield first, self.core.indptr[order[first:last] + 1] - self.core.indptr[order[first:last]]
 
+    @cached_property
     def histogram(self):
         """How many rows have 0, 1, 2, ... nonzeros."""
         counts = np.zeros(self.n_columns + 1, dtype=np.int64) if self.core.indptr is None else np.zeros(1, np.int64)
@@ -60,7 +63,7 @@ class Rows:
 
     def monomials(self, expansion):
         """(total, longest row): numbers of nonzero monomials, exactly."""
-        counts = self.histogram()
+        counts = self.histogram
         present = np.flatnonzero(counts)
         total = sum(int(counts[m]) * expansion.monomials(m) for m in present)
         return total, (expansion.monomials(present[-1]) if len(present) else 0)
@@ -94,7 +97,7 @@ class Rows:
 
     def check_longest(self, expansion):
         """Refuse rows with too many monomials to be walked in one go."""
-        expansion.check_row(max((int(lengths.max()) for _, lengths in self._lengths()), default=0))
+        expansion.check_row(np.flatnonzero(self.histogram)[-1] if self.n_rows else 0)
 
     def choose_walk(self, expansion):
         """Walk all columns of these rows, or their nonzeros only: whichever costs less. Returns how many monomials."""
@@ -113,15 +116,15 @@ class Rows:
         if indices is None or indptr is None or self.n_rows > np.iinfo(np.int32).max:
             return
         base = self.n_columns + 1
-        key = np.zeros(self.n_rows, dtype=np.uint32)
+        key = np.zeros(self.n_rows, dtype=np.uint64)
         for first in range(0, self.n_rows, 2**14):
             ends = indptr[first + 1 : first + 2**14 + 1]
             lengths = ends - indptr[first : first + len(ends)]
             part = key[first : first + len(ends)]
-            for back in range(1, 32 // base.bit_length() + 1):
+            for back in range(1, 64 // base.bit_length() + 1):
                 there = back <= lengths
-                part *= np.uint32(base)
-                part[there] += (indices[ends[there] - back] + 1).astype(np.uint32)
+                part *= np.uint64(base)
+                part[there] += (indices[ends[there] - back] + 1).astype(np.uint64)
         self.core.set_order(np.argsort(key, kind="stable").astype(np.int32))
 
     def stored(self, first, last):

@@ -312,7 +312,7 @@ def taylor_operations(X, degree):
     """
     rows = Rows(check_rows(X))
     r = check_degree(degree)
-    counts = rows.histogram()
+    counts = rows.histogram
     return sum(int(n) * comb(m + r, r) for m, n in enumerate(counts) if n) / max(rows.n_rows, 1)
 
 
@@ -373,7 +373,7 @@ def components_within(X, budget):
 
 
 def _mean_nonzeros(rows):
-    counts = rows.histogram()
+    counts = rows.histogram
     return float(counts @ np.arange(len(counts))) / max(rows.n_rows, 1)
 
 

@@ -324,7 +324,7 @@ def test_shapes_without_rows_or_columns_are_rows(make):
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
 def test_monomials_are_counted_exactly(make):
     rows, expansion = Rows(check_rows(make(X0))), Expansion(5, degree=3, gamma=1.0)
-    assert rows.histogram()[:4].tolist() == [1, 0, 2, 1]
+    assert rows.histogram[:4].tolist() == [1, 0, 2, 1]
     assert rows.monomials(expansion) == (1 + 2 * 10 + 20, 20)
     assert rows.ends(expansion, np.int32).tolist() == [0, 20, 21, 31, 41]
     # Beyond 64 bits: Python's integers do not wrap around.
