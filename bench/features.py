@@ -147,15 +147,7 @@ class Bench:
         del whole
 
         stored = TaylorFeatures(degree=degree).fit(X).transform(X)
-        stored_transposed = stored.T
-        operator = TaylorOperator(X, degree=degree)
-        rng = np.random.default_rng(0)
-        v = rng.standard_normal(stored.shape[1]).astype(dtype)
-        t = rng.standard_normal(stored.shape[0]).astype(dtype)
-        for direction, ours, peer in (
-            ("product", lambda: operator @ v, lambda: stored @ v),
-            ("transposed", lambda: operator.rmatvec(t), lambda: stored_transposed @ t),
-        ):
+        for direction, ours, peer in both_directions(TaylorOperator(X, degree=degree), stored):
             note_difference(f"{label}, {direction}", ours(), peer())
             times = self.time(ours=ours, peer=peer)
             yield Row(
@@ -183,14 +175,7 @@ class Bench:
         """e: products of the operator against numpy's with stored dense features of speech-like rows."""
         X = self.whole("speech")[: self.sizes.dense_rows]
         stored = dense_features(X, degree=3)
-        operator = TaylorOperator(X, degree=3)
-        rng = np.random.default_rng(0)
-        v = rng.standard_normal(stored.shape[1], dtype=np.float32)
-        t = rng.standard_normal(stored.shape[0], dtype=np.float32)
-        for direction, ours, peer in (
-            ("product", lambda: operator @ v, lambda: stored @ v),
-            ("transposed", lambda: operator.rmatvec(t), lambda: stored.T @ t),
-        ):
+        for direction, ours, peer in both_directions(TaylorOperator(X, degree=3), stored):
             note_difference(f"dense, {direction}", ours(), peer())
             times = self.time(ours=ours, peer=peer)
             yield Row(
@@ -230,6 +215,17 @@ PARTS = {
     "e": Bench.dense_products,
     "f": Bench.peak_memory,
 }
+
+
+def both_directions(operator, stored):
+    """(name, a product of the operator, the same with the stored features), forward and transposed."""
+    rng = np.random.default_rng(0)
+    v, t = (rng.standard_normal(n).astype(operator.dtype) for n in reversed(operator.shape))
+    transposed = stored.T
+    return (
+        ("product", lambda: operator @ v, lambda: stored @ v),
+        ("transposed", lambda: operator.rmatvec(t), lambda: transposed @ t),
+    )
 
 
 def product_memory(operator):
