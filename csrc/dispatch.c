@@ -152,3 +152,19 @@ void tk_weigh(tk_real real, const tk_map *map, int32_t first, int32_t last, cons
 {
     sets[in_use].kernels->real[real].weigh(map, first, last, table, scratch);
 }
+
+void tk_adapt(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_adaptive *state,
+              const void *t, void *scratch)
+{
+    sets[in_use].kernels->real[rows->real].adapt(rows, map, first, last, state, t, scratch);
+}
+
+int64_t tk_gram_scratch_bytes(const tk_rows *rows, int64_t n)
+{
+    return 16 * n + (rows->indptr ? 8 * (int64_t)rows->n_columns : 0);
+}
+
+void tk_gram(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, double *gram, void *scratch)
+{
+    sets[in_use].kernels->real[rows->real].gram(rows, map, first, last, gram, scratch);
+}

@@ -25,12 +25,15 @@
 #define real float
 #define TK_IS_FLOAT 1
 #define NAME(x) x##_float
+#define square_root_float sqrtf
 #include "simd.h"
 #include "walk.inc"
 #include "load.inc"
 #include "dot.inc"
 #include "add.inc"
+#include "adapt.inc"
 #include "expand.inc"
+#include "gram.inc"
 #undef real
 #undef TK_IS_FLOAT
 #undef NAME
@@ -38,14 +41,17 @@
 #define real double
 #define TK_IS_FLOAT 0
 #define NAME(x) x##_double
+#define square_root_double sqrt
 #include "simd.h"
 #include "walk.inc"
 #include "load.inc"
 #include "dot.inc"
 #include "add.inc"
+#include "adapt.inc"
 #include "expand.inc"
+#include "gram.inc"
 
 const tk_kernels TK_KERNELS = {{
-    {dot_float, add_float, expand_float, weigh_float},
-    {dot_double, add_double, expand_double, weigh_double},
+    {dot_float, add_float, expand_float, weigh_float, adapt_float, gram_float},
+    {dot_double, add_double, expand_double, weigh_double, adapt_double, gram_double},
 }};

@@ -12,6 +12,9 @@
 #undef v_store
 #undef v_fma
 #undef v_mul
+#undef v_add
+#undef v_div
+#undef v_sqrt
 #undef v_load_n
 #undef v_store_n
 
@@ -27,6 +30,9 @@
 #define v_store(p, v) _mm512_storeu_ps(p, v)
 #define v_fma(a, b, c) _mm512_fmadd_ps(a, b, c)
 #define v_mul(a, b) _mm512_mul_ps(a, b)
+#define v_add(a, b) _mm512_add_ps(a, b)
+#define v_div(a, b) _mm512_div_ps(a, b)
+#define v_sqrt(a) _mm512_sqrt_ps(a)
 #define v_load_n(p, n) _mm512_maskz_loadu_ps((__mmask16)((1u << (n)) - 1u), p)
 #define v_store_n(p, v, n) _mm512_mask_storeu_ps(p, (__mmask16)((1u << (n)) - 1u), v)
 #else
@@ -38,6 +44,9 @@
 #define v_store(p, v) _mm512_storeu_pd(p, v)
 #define v_fma(a, b, c) _mm512_fmadd_pd(a, b, c)
 #define v_mul(a, b) _mm512_mul_pd(a, b)
+#define v_add(a, b) _mm512_add_pd(a, b)
+#define v_div(a, b) _mm512_div_pd(a, b)
+#define v_sqrt(a) _mm512_sqrt_pd(a)
 #define v_load_n(p, n) _mm512_maskz_loadu_pd((__mmask8)((1u << (n)) - 1u), p)
 #define v_store_n(p, v, n) _mm512_mask_storeu_pd(p, (__mmask8)((1u << (n)) - 1u), v)
 #endif
@@ -59,6 +68,9 @@ static const int32_t v_masks[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 
 #define v_store(p, v) _mm256_storeu_ps(p, v)
 #define v_fma(a, b, c) _mm256_fmadd_ps(a, b, c)
 #define v_mul(a, b) _mm256_mul_ps(a, b)
+#define v_add(a, b) _mm256_add_ps(a, b)
+#define v_div(a, b) _mm256_div_ps(a, b)
+#define v_sqrt(a) _mm256_sqrt_ps(a)
 #define v_mask_f(n) _mm256_loadu_si256((const __m256i *)(v_masks + 8 - (n)))
 #define v_load_n(p, n) _mm256_maskload_ps(p, v_mask_f(n))
 #define v_store_n(p, v, n) _mm256_maskstore_ps(p, v_mask_f(n), v)
@@ -71,6 +83,9 @@ static const int32_t v_masks[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 
 #define v_store(p, v) _mm256_storeu_pd(p, v)
 #define v_fma(a, b, c) _mm256_fmadd_pd(a, b, c)
 #define v_mul(a, b) _mm256_mul_pd(a, b)
+#define v_add(a, b) _mm256_add_pd(a, b)
+#define v_div(a, b) _mm256_div_pd(a, b)
+#define v_sqrt(a) _mm256_sqrt_pd(a)
 #define v_mask_d(n) _mm256_loadu_si256((const __m256i *)(v_masks + 8 - 2 * (n)))
 #define v_load_n(p, n) _mm256_maskload_pd(p, v_mask_d(n))
 #define v_store_n(p, v, n) _mm256_maskstore_pd(p, v_mask_d(n), v)
@@ -88,6 +103,9 @@ static const int32_t v_masks[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 
 #define v_store(p, v) vst1q_f32(p, v)
 #define v_fma(a, b, c) vfmaq_f32(c, a, b)
 #define v_mul(a, b) vmulq_f32(a, b)
+#define v_add(a, b) vaddq_f32(a, b)
+#define v_div(a, b) vdivq_f32(a, b)
+#define v_sqrt(a) vsqrtq_f32(a)
 #else
 #define V float64x2_t
 #define VLEN 2
@@ -96,6 +114,9 @@ static const int32_t v_masks[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 
 #define v_store(p, v) vst1q_f64(p, v)
 #define v_fma(a, b, c) vfmaq_f64(c, a, b)
 #define v_mul(a, b) vmulq_f64(a, b)
+#define v_add(a, b) vaddq_f64(a, b)
+#define v_div(a, b) vdivq_f64(a, b)
+#define v_sqrt(a) vsqrtq_f64(a)
 #endif
 #define v_zero() v_set1(0)
 #elif defined(__SSE2__) || defined(_M_X64)
@@ -109,6 +130,9 @@ static const int32_t v_masks[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 
 #define v_store(p, v) _mm_storeu_ps(p, v)
 #define v_fma(a, b, c) _mm_add_ps(_mm_mul_ps(a, b), c)
 #define v_mul(a, b) _mm_mul_ps(a, b)
+#define v_add(a, b) _mm_add_ps(a, b)
+#define v_div(a, b) _mm_div_ps(a, b)
+#define v_sqrt(a) _mm_sqrt_ps(a)
 #else
 #define V __m128d
 #define VLEN 2
@@ -118,6 +142,9 @@ static const int32_t v_masks[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 
 #define v_store(p, v) _mm_storeu_pd(p, v)
 #define v_fma(a, b, c) _mm_add_pd(_mm_mul_pd(a, b), c)
 #define v_mul(a, b) _mm_mul_pd(a, b)
+#define v_add(a, b) _mm_add_pd(a, b)
+#define v_div(a, b) _mm_div_pd(a, b)
+#define v_sqrt(a) _mm_sqrt_pd(a)
 #endif
 #else
 #define V real
@@ -128,6 +155,9 @@ static const int32_t v_masks[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 
 #define v_store(p, v) (void)(*(p) = (v))
 #define v_fma(a, b, c) ((a) * (b) + (c))
 #define v_mul(a, b) ((a) * (b))
+#define v_add(a, b) ((a) + (b))
+#define v_div(a, b) ((a) / (b))
+#define v_sqrt(a) NAME(square_root)(a)
 #endif
 
 static inline V NAME(v_load_part)(const real *p, int n)

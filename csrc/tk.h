@@ -45,6 +45,7 @@ typedef struct {
     const double *constant; /* [r + 1]: factor of a monomial in which coordinate 0 fills exactly the lowest p places */
     const double *repeat;   /* [r + 1]: factor for a coordinate that comes up for the e-th time (not coordinate 0) */
     int32_t bare;           /* 1: all of these factors are 1 */
+    const double *series;   /* [r + 1]: c_k / k!, for tk_gram */
 } tk_map;
 
 /* K tables over the same slots, interleaved: table[slot * K + k]. */
@@ -80,6 +81,89 @@ void tk_expand(const tk_rows *rows, const tk_map *map, int64_t first, int64_t la
 
 /* table[a][k] *= m_a, for the slots whose highest coordinate j_r is in first <= j_r < last (0 <= j_r <= d). */
 void tk_weigh(tk_real real, const tk_map *map, int32_t first, int32_t last, const tk_table *table, void *scratch);
+
+/* A table with a step size for each slot: AdaGrad's. */
+typedef struct {
+    void *values;  /* [n_slots] */
+    void *squares; /* [n_slots]: sums of squared gradients, > 0 */
+    double eta;
+} tk_adaptive;
+
+/* For the rows first <= i < last one after the other (dense walks: eight at a time, their gradients summed up):
+ * g_a = t[i - first] phi_a(x_i), then squares[a] += g_a^2 and values[a] += eta g_a / sqrt(squares[a]). */
+void tk_adapt(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_adaptive *state,
+              const void *t, void *scratch);
+
+/* gram[i - first][j - first] = K~(x_i, x_j), in closed form, for the rows first <= i, j < last. The map has to be that
+ * of the features, m_a^2 = c_|a| / a!. Scratch, for at most n rows: zero before the first call; a call
+ * leaves zero what the next one wants zero. */
+int64_t tk_gram_scratch_bytes(const tk_rows *rows, int64_t n);
+void tk_gram(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, double *gram, void *scratch);
+
+/* Rows shifted by a vector, their columns renumbered: new rows in CSR. */
+typedef struct {
+    const void *by;       /* [n_columns], in the type of the rows */
+    const int32_t *moved; /* [n_moved] the columns where it is not 0, rising */
+    int32_t n_moved;
+    const int32_t *place; /* [n_columns] the new number of each column */
+    int64_t *indptr;      /* [n_rows + 1] */
+    int32_t *indices; /* NULL: indptr[first + 1 ..] is counted up from indptr[first]; else the entries are written */
+    void *data;
+} tk_shift;
+
+void tk_shift_rows(const tk_rows *rows, const tk_shift *shift, int64_t first, int64_t last);
+
+/* Training. A pass takes the rows order[first] .. order[last - 1], in blocks. All arrays of one entry for each row are
+ * indexed by where a row is stored, not by its place in the order. */
+typedef enum { TK_HINGE = 0, TK_SQUARED_HINGE = 1, TK_LOG_LOSS = 2 } tk_loss; /* see loss.h */
+
+typedef struct {
+    const tk_rows *rows; /* with an order */
+    const tk_map *map;   /* the features */
+    void *w;             /* [n_slots] */
+    tk_loss loss;
+    const int8_t *y;      /* [n_rows] -1 or 1 */
+    const double *weight; /* [n_rows] omega_i > 0; NULL: all 1 */
+    int32_t block;        /* rows whose margins are taken together */
+    void *scratch;        /* tk_training_scratch_bytes of it, 64-byte aligned, all zero before the first pass */
+} tk_training;
+
+int64_t tk_training_scratch_bytes(const tk_rows *rows, int32_t block);
+
+/* Dual coordinate ascent. */
+typedef struct {
+    double C;        /* w = C sum_i alpha_i y_i phi(x_i) */
+    double *alpha;   /* [n_rows] */
+    double *margin;  /* [n_rows] OUT: y_i <w, phi(x_i)> as it was when the row was visited */
+    double norm2;    /* |w|^2, kept up to date */
+    int32_t sweeps;  /* over each block, at most */
+    int64_t changed; /* OUT: rows whose alpha changed are counted on */
+} tk_dual;
+
+void tk_dual_pass(const tk_training *training, int64_t first, int64_t last, tk_dual *dual);
+
+/* Pegasos: w = scale * values; a step for each block. */
+typedef struct {
+    double lambda;
+    double share;  /* of a row in a step: blocks of an epoch / rows of an epoch */
+    int64_t t;     /* steps done */
+    double scale;  /* begins as 1 */
+    double *alpha; /* [n_rows] values = sum_i alpha_i y_i phi(x_i) */
+    double norm2;  /* |w|^2, kept up to date when radius > 0 */
+    double radius; /* after each step w is projected to |w| <= radius; 0: it is not */
+    void *average; /* NULL; or [n_slots], begins as 0: the mean of the last n_averaged iterates is
+                      (average + shift * values) / n_averaged */
+    double shift;  /* begins as 0 */
+    int64_t n_averaged;
+} tk_pegasos;
+
+void tk_pegasos_pass(const tk_training *training, int64_t first, int64_t last, tk_pegasos *pegasos);
+
+/* AdaGrad, for the loss alone; the regulariser is applied by tk_shrink now and then. */
+void tk_adagrad_pass(const tk_training *training, int64_t first, int64_t last, const tk_adaptive *state);
+
+/* values[a] /= 1 + factor / sqrt(squares[a]), for first <= a < last. */
+void tk_shrink(tk_real real, const tk_adaptive *state, double factor, int64_t first, int64_t last);
 
 /* What is wrong with the structure of a compressed sparse matrix (CSR; CSC with rows and columns exchanged). */
 typedef enum {

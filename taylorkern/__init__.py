@@ -5,6 +5,7 @@ from importlib.metadata import version
 from .features import TaylorFeatures
 from .kernel import taylor_kernel
 from .operator import TaylorOperator
+from .svm import TaylorSVC
 
-__all__ = ["TaylorFeatures", "TaylorOperator", "taylor_kernel"]
+__all__ = ["TaylorFeatures", "TaylorOperator", "TaylorSVC", "taylor_kernel"]
 __version__ = version("taylorkern")

@@ -4,7 +4,7 @@ Arguments are IN unless marked OUT. Everything handed over here has been validat
 is checked again is only what keeps C inside its arrays when a caller in this package has a bug.
 """
 
-from libc.stdint cimport int32_t, int64_t, uintptr_t
+from libc.stdint cimport int8_t, int32_t, int64_t, uintptr_t
 
 
 cdef extern from "tk.h" nogil:
@@ -34,6 +34,7 @@ cdef extern from "tk.h" nogil:
         const double *constant
         const double *repeat
         int32_t bare
+        const double *series
 
     ctypedef struct tk_table:
         void *values
@@ -53,6 +54,55 @@ cdef extern from "tk.h" nogil:
         TK_INDPTR_BEYOND
         TK_INDEX_RANGE
 
+    ctypedef struct tk_shift:
+        const void *by
+        const int32_t *moved
+        int32_t n_moved
+        const int32_t *place
+        int64_t *indptr
+        int32_t *indices
+        void *data
+
+    ctypedef enum tk_loss:
+        TK_HINGE
+        TK_SQUARED_HINGE
+        TK_LOG_LOSS
+
+    ctypedef struct tk_training:
+        const tk_rows *rows
+        const tk_map *map
+        void *w
+        tk_loss loss
+        const int8_t *y
+        const double *weight
+        int32_t block
+        void *scratch
+
+    ctypedef struct tk_dual:
+        double C
+        double *alpha
+        double *margin
+        double norm2
+        int32_t sweeps
+        int64_t changed
+
+    ctypedef struct tk_pegasos:
+        double lambda_ "lambda"
+        double share
+        int64_t t
+        double scale
+        double *alpha
+        double norm2
+        double radius
+        void *average
+        double shift
+        int64_t n_averaged
+
+    ctypedef struct tk_adaptive:
+        void *values
+        void *squares
+        double eta
+
     int64_t tk_scratch_bytes(const tk_rows *rows)
     int64_t tk_weigh_scratch_bytes(tk_real real, const tk_map *map)
     void tk_dot(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_table *table,
@@ -63,6 +113,16 @@ cdef extern from "tk.h" nogil:
                    void *scratch)
     void tk_weigh(tk_real real, const tk_map *map, int32_t first, int32_t last, const tk_table *table,
                   void *scratch)
+    int64_t tk_gram_scratch_bytes(const tk_rows *rows, int64_t n)
+    void tk_gram(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, double *gram, void *scratch)
+    void tk_adapt(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_adaptive *state,
+                  const void *t, void *scratch)
+    void tk_shift_rows(const tk_rows *rows, const tk_shift *shift, int64_t first, int64_t last)
+    int64_t tk_training_scratch_bytes(const tk_rows *rows, int32_t block)
+    void tk_dual_pass(const tk_training *training, int64_t first, int64_t last, tk_dual *dual)
+    void tk_pegasos_pass(const tk_training *training, int64_t first, int64_t last, tk_pegasos *pegasos)
+    void tk_adagrad_pass(const tk_training *training, int64_t first, int64_t last, const tk_adaptive *state)
+    void tk_shrink(tk_real real, const tk_adaptive *state, double factor, int64_t first, int64_t last)
     tk_structure tk_check_structure(const void *indptr, const void *indices, int wide, int64_t n_major,
                                     int64_t n_minor, int64_t n_stored, int64_t *at)
     int tk_n_instruction_sets()
@@ -115,12 +175,16 @@ cdef class Rows:
         self.c.walk_dense = 0
 
     def set_order(self, order):
-        """Let row i be the one that is stored at order[i]."""
+        """Let row i be the one that is stored at order[i]; there are then as many rows as order has entries."""
         cdef const int32_t[::1] view = order
-        if view.shape[0] != self.n_rows:
-            raise ValueError("order has the wrong length")
         self.order = order
+        self.n_rows = view.shape[0]
         self.c.order = &view[0] if view.shape[0] else NULL
+
+    @property
+    def max_nonzeros(self):
+        """No row has more nonzeros than this."""
+        return self.c.max_nonzeros
 
     @property
     def walk_dense(self):
@@ -140,8 +204,8 @@ cdef class Map:
     cdef readonly Py_ssize_t degree, n_columns, n_slots
 
     def __init__(self, double scale, double decay, const int64_t[:, ::1] ranks, const double[::1] constant,
-                 const double[::1] repeat, bint bare):
-        self.arrays = (ranks, constant, repeat)
+                 const double[::1] repeat, const double[::1] series, bint bare):
+        self.arrays = (ranks, constant, repeat, series)
         self.degree = ranks.shape[0] - 1
         self.n_columns = ranks.shape[1] - 2
         self.n_slots = ranks[self.degree, self.n_columns + 1]
@@ -152,6 +216,7 @@ cdef class Map:
         self.c.ranks = &ranks[0, 0]
         self.c.constant = &constant[0]
         self.c.repeat = &repeat[0]
+        self.c.series = &series[0]
         self.c.bare = bare
 
 
@@ -250,6 +315,210 @@ def weigh(Map map, int32_t first, int32_t last, real[:, ::1] table, unsigned cha
     c_table.width = <int32_t>table.shape[1]
     with nogil:
         tk_weigh(kind, &map.c, first, last, &c_table, _aligned(scratch))
+
+
+def gram_scratch_bytes(Rows rows, int64_t n):
+    """How large the scratch of `gram` has to be for n rows. It has to be zero."""
+    return tk_gram_scratch_bytes(&rows.c, n) + 63
+
+
+def gram(Rows rows, Map map, int64_t first, int64_t last, double[:, ::1] out, unsigned char[::1] scratch):
+    """out[i, j] = K~(row first + i, row first + j) (OUT: out)."""
+    if not 0 <= first < last <= rows.n_rows or out.shape[0] != last - first or out.shape[1] != last - first:
+        raise ValueError("out has the wrong shape")
+    if rows.n_columns != map.n_columns or scratch.shape[0] < tk_gram_scratch_bytes(&rows.c, last - first) + 63:
+        raise ValueError("scratch is too small, or rows and map do not belong together")
+    with nogil:
+        tk_gram(&rows.c, &map.c, first, last, &out[0, 0], _aligned(scratch))
+
+
+def adapt(Rows rows, Map map, int64_t first, int64_t last, real[::1] values, real[::1] squares, double eta,
+          const real[::1] t, unsigned char[::1] scratch):
+    """AdaGrad's step by t[i] phi(row first + i), row after row (OUT: values, squares)."""
+    cdef tk_adaptive state
+    _check(rows, map, sizeof(real), first, last, t.shape[0], scratch)
+    if values.shape[0] != map.n_slots or squares.shape[0] != map.n_slots:
+        raise ValueError("values and squares have the wrong shape")
+    if first == last:
+        return
+    state.values, state.squares, state.eta = &values[0], &squares[0], eta
+    with nogil:
+        tk_adapt(&rows.c, &map.c, first, last, &state, &t[0], _aligned(scratch))
+
+
+def shift_rows(Rows rows, int64_t first, int64_t last, const real[::1] by, const int32_t[::1] moved,
+               const int32_t[::1] place, int64_t[::1] indptr, int32_t[::1] indices, real[::1] data):
+    """Rows first to last - 1, less `by`, with their columns renumbered.
+
+    Without indices: where each row ends (OUT: indptr). With them: its entries (OUT: indices, data).
+    """
+    cdef tk_shift shift
+    if rows.itemsize != sizeof(real) or by.shape[0] != rows.n_columns or place.shape[0] != rows.n_columns:
+        raise ValueError("rows and shift do not belong together")
+    if not 0 <= first <= last <= rows.n_rows or indptr.shape[0] != rows.n_rows + 1:
+        raise ValueError(f"rows {first} to {last} are not there")
+    if first == last or rows.n_columns == 0:
+        return
+    shift.by, shift.place, shift.indptr = &by[0], &place[0], &indptr[0]
+    shift.moved = &moved[0] if moved.shape[0] else NULL
+    shift.n_moved = <int32_t>moved.shape[0]
+    shift.indices, shift.data = NULL, NULL
+    if indices is not None:
+        if indices.shape[0] < indptr[last] or data.shape[0] < indptr[last]:
+            raise ValueError("there is no room for the entries")
+        if indices.shape[0] == 0:
+            return
+        shift.indices, shift.data = &indices[0], &data[0]
+    with nogil:
+        tk_shift_rows(&rows.c, &shift, first, last)
+
+
+LOSSES = {"hinge": TK_HINGE, "squared_hinge": TK_SQUARED_HINGE, "log_loss": TK_LOG_LOSS}
+
+
+cdef class Training:
+    """Rows with labels, a table w to train, and the scratch of a pass. The order of the rows is set at each epoch."""
+
+    cdef tk_training c
+    cdef readonly object rows, map, w, y, weight
+    cdef unsigned char[::1] scratch
+    cdef Py_ssize_t n_stored
+
+    def __init__(self, Rows rows, Map map, w, loss, const int8_t[::1] y, const double[::1] weight, int32_t block,
+                 unsigned char[::1] scratch):
+        if rows.n_columns != map.n_columns or w.shape != (map.n_slots,) or w.itemsize != rows.itemsize:
+            raise ValueError("rows, map and table do not belong together")
+        if rows.order is not None:
+            raise ValueError("rows are in an order already")
+        self.n_stored = rows.n_rows
+        if y.shape[0] != self.n_stored or (weight is not None and weight.shape[0] != self.n_stored):
+            raise ValueError("labels or weights have the wrong shape")
+        if block < 1 or scratch.shape[0] < tk_training_scratch_bytes(&rows.c, block) + 63:
+            raise ValueError("scratch is too small")
+        self.rows, self.map, self.w, self.y, self.weight, self.scratch = rows, map, w, y, weight, scratch
+        self.c.rows = &rows.c
+        self.c.map = &map.c
+        self.c.w = <void *>_address(w)
+        self.c.loss = LOSSES[loss]
+        self.c.y = &y[0]
+        self.c.weight = &weight[0] if weight is not None else NULL
+        self.c.block = block
+        self.c.scratch = _aligned(scratch)
+
+    cdef int check(self, int64_t first, int64_t last) except -1:
+        cdef Rows rows = self.rows
+        if rows.c.order == NULL or not 0 <= first <= last <= rows.n_rows:
+            raise ValueError(f"rows {first} to {last} are not there")
+        return 0
+
+    cdef double *per_row(self, double[::1] array) except? NULL:
+        if array.shape[0] != self.n_stored:
+            raise ValueError("an array has the wrong shape")
+        return &array[0]
+
+    cdef void *table(self, array) except? NULL:
+        if array.shape != self.w.shape or array.dtype != self.w.dtype:
+            raise ValueError("a table has the wrong shape")
+        return <void *>_address(array)
+
+
+def training_scratch_bytes(Rows rows, int32_t block):
+    """How large the scratch of a training has to be. It has to be zero."""
+    return tk_training_scratch_bytes(&rows.c, block) + 63
+
+
+cdef class Dual:
+    """The state of dual coordinate ascent: w = C sum_i alpha_i y_i phi(x_i) (OUT: all, and the training's w)."""
+
+    cdef tk_dual c
+    cdef readonly Training training
+    cdef readonly object alpha, margin
+
+    def __init__(self, Training training, double C, double[::1] alpha, double[::1] margin, int32_t sweeps):
+        self.training, self.alpha, self.margin = training, alpha, margin
+        self.c.alpha, self.c.margin = training.per_row(alpha), training.per_row(margin)
+        self.c.C, self.c.sweeps, self.c.norm2, self.c.changed = C, sweeps, 0, 0
+
+    @property
+    def norm2(self):
+        """|w|^2."""
+        return self.c.norm2
+
+    @norm2.setter
+    def norm2(self, double value):
+        self.c.norm2 = value
+
+    @property
+    def changed(self):
+        """How many steps have changed an alpha."""
+        return self.c.changed
+
+    def run(self, int64_t first, int64_t last):
+        """One pass over the rows from first to last - 1 of the order."""
+        self.training.check(first, last)
+        with nogil:
+            tk_dual_pass(&self.training.c, first, last, &self.c)
+
+
+cdef class Pegasos:
+    """The state of Pegasos; see tk.h (OUT: all, and the training's w)."""
+
+    cdef tk_pegasos c
+    cdef readonly Training training
+    cdef readonly object alpha, average
+
+    def __init__(self, Training training, double lambda_, double share, double radius, double[::1] alpha):
+        self.training, self.alpha = training, alpha
+        self.c.lambda_, self.c.share, self.c.radius = lambda_, share, radius
+        self.c.alpha = training.per_row(alpha)
+        self.c.t, self.c.scale, self.c.norm2 = 0, 1, 0
+        self.c.average, self.c.shift, self.c.n_averaged = NULL, 0, 0
+
+    def begin_average(self, average):
+        """Average the iterates from here on; `average` is zero."""
+        self.c.average, self.c.shift, self.c.n_averaged = self.training.table(average), 0, 0
+        self.average = average
+
+    @property
+    def scale(self):
+        """w is this times the training's w."""
+        return self.c.scale
+
+    @property
+    def averaging(self):
+        """(a, b): the averaged iterate is a * average + b * the training's w."""
+        return 1 / <double>max(self.c.n_averaged, 1), self.c.shift / max(self.c.n_averaged, 1)
+
+    def run(self, int64_t first, int64_t last):
+        """One pass over the rows from first to last - 1 of the order."""
+        self.training.check(first, last)
+        with nogil:
+            tk_pegasos_pass(&self.training.c, first, last, &self.c)
+
+
+cdef class Adagrad:
+    """The state of AdaGrad (OUT: squares, and the training's w)."""
+
+    cdef tk_adaptive c
+    cdef readonly Training training
+    cdef readonly object squares
+
+    def __init__(self, Training training, squares, double eta):
+        self.training, self.squares = training, squares
+        self.c.values, self.c.squares, self.c.eta = training.c.w, training.table(squares), eta
+
+    def run(self, int64_t first, int64_t last):
+        """One pass over the rows from first to last - 1 of the order."""
+        self.training.check(first, last)
+        with nogil:
+            tk_adagrad_pass(&self.training.c, first, last, &self.c)
+
+    def shrink(self, double factor, int64_t first, int64_t last):
+        """The regulariser's step in the slots from first to last - 1: w[a] /= 1 + factor / sqrt(squares[a])."""
+        if not 0 <= first <= last <= self.squares.shape[0]:
+            raise ValueError(f"slots {first} to {last} are not there")
+        with nogil:
+            tk_shrink(self.training.c.rows.real, &self.c, factor, first, last)
 
 
 STRUCTURE_PROBLEMS = {

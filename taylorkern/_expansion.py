@@ -145,7 +145,8 @@ class Expansion:
         r = self.degree
         constant = np.array([of_coefficient(self.coefficients[r - p]) for p in range(r + 1)])
         repeat = np.array([1.0] + [of_repeat(e) for e in range(1, r + 1)])
-        return _core.Map(self.scale, self.decay, self.ranks, constant, repeat, bare)
+        series = np.array([c / factorial(k) for k, c in enumerate(self.coefficients)])
+        return _core.Map(self.scale, self.decay, self.ranks, constant, repeat, series, bare)
 
 
 def _rebuild(n_columns, degree, gamma, kernel, coef0):

@@ -1,6 +1,8 @@
 """Anything array-like -> rows that C can trust: checked once, and not copied when they come in C's own layout."""
 
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
+from threading import Lock
 
 import numpy as np
 from scipy import sparse
@@ -36,6 +38,13 @@ class Rows:
             self.core = _core.Rows(X.data, indices, indptr, self.n_columns, longest)
         else:
             self.core = _core.Rows(X, None, None, self.n_columns, self.n_columns)
+
+    def twin(self):
+        """C's view of the same rows once more: one to put in an order of its own."""
+        core = self.core
+        twin = _core.Rows(core.data, core.indices, core.indptr, self.n_columns, core.max_nonzeros)
+        twin.walk_dense = core.walk_dense
+        return twin
 
     def _lengths(self):
         """The number of nonzeros of each row, a bounded number of rows at a time: (first row, lengths)."""
@@ -134,6 +143,41 @@ class Rows:
     def scratch(self):
         """Memory for the C calls of one thread."""
         return np.empty(_core.scratch_bytes(self.core), dtype=np.uint8)
+
+
+def dot_rows(rows, expansion, table, n_jobs=1):
+    """<phi(x_i), table> of all rows. Threads take passes as they come; the results do not depend on who took which."""
+    out = np.empty((rows.n_rows, 1), dtype=rows.dtype)
+    column = table[:, None]
+
+    def take(passes):
+        scratch = rows.scratch()
+        for first, last in passes:
+            _core.dot(rows.core, expansion.features, first, last, column, out[first:last], scratch)
+
+    passes = rows.passes(expansion)
+    if n_jobs == 1:
+        take(passes)
+    else:
+        in_turn = _InTurn(passes)
+        with ThreadPoolExecutor(n_jobs) as pool:
+            for future in [pool.submit(take, in_turn) for _ in range(n_jobs)]:
+                future.result()
+    return out[:, 0]
+
+
+class _InTurn:
+    """An iterator that several threads may ask."""
+
+    def __init__(self, iterator):
+        self.iterator, self.lock = iterator, Lock()
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        with self.lock:
+            return next(self.iterator)
 
 
 def check_rows(X, *, estimator=None, empty=True):

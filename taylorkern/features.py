@@ -253,10 +253,10 @@ class TaylorFeatures(TransformerMixin, BaseEstimator):
         return tags
 
 
-def monomial_name(powers: Mapping[int, int], columns) -> str:
+def monomial_name(powers: Mapping[int, int], columns, times=" ") -> str:
     """{0: 2, 3: 1} -> "x0^2 x3", by the names of the columns; the constant is "1"."""
     factors = [f"{columns[j]}^{e}" if e > 1 else str(columns[j]) for j, e in sorted(powers.items())]
-    return " ".join(factors) or "1"
+    return times.join(factors) or "1"
 
 
 def _multisets(places, highest) -> Iterator[tuple[int, ...]]:

@@ -1,0 +1,110 @@
+"""Monomials in the user's terms: slots in the order of the user's columns, names, and the strongest ones."""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from .features import monomial_name
+
+CHUNK = 2**18  # slots that are renumbered at once
+
+
+def coordinates(expansion, slots):
+    """The multisets j_1 <= ... <= j_r in these slots: an array of shape (len(slots), r)."""
+    rest = np.array(slots, dtype=np.int64)
+    out = np.empty((len(rest), expansion.degree), dtype=np.int64)
+    for p in range(expansion.degree, 0, -1):
+        ranks = expansion.ranks[p, :-1]
+        out[:, p - 1] = np.searchsorted(ranks, rest, side="right") - 1
+        rest -= ranks[out[:, p - 1]]
+    return out
+
+
+def renumbered(expansion, slots, place):
+    """Where the monomials in these slots lie when column j becomes column place[j]."""
+    new = np.concatenate([[0], np.asarray(place, dtype=np.int64) + 1])[coordinates(expansion, slots)]
+    new.sort(axis=1)
+    return sum(expansion.ranks[p + 1][new[:, p]] for p in range(expansion.degree))
+
+
+def in_user_order(expansion, table, place):
+    """The table with its slots in the order of the user's columns."""
+    if place is None:
+        return table.copy()
+    out = np.empty_like(table)
+    for first in range(0, len(table), CHUNK):
+        slots = np.arange(first, min(first + CHUNK, len(table)))
+        out[slots] = table[renumbered(expansion, slots, place)]
+    return out
+
+
+def shifted_name(name, by):
+    """("age", 38.6) -> "(age - 38.6)"."""
+    if by == 0:
+        return str(name)
+    return f"({name} {'-' if by > 0 else '+'} {abs(by):.4g})"
+
+
+class Monomial(NamedTuple):
+    """An interaction of columns and its weight."""
+
+    name: str
+    """By the user's column names, such as "(sex_male - 1) * (age - 38.6)"."""
+    weight: float
+    """The weight of its feature: the entry of `coef_`."""
+    share: float
+    """In what share of the training rows it is not zero, from at most 4096 of them."""
+    powers: dict[int, int]
+    """{column: power}."""
+
+
+class MonomialTable(list):
+    """Monomials, which print as a table."""
+
+    def __str__(self):
+        width = max((len(m.name) for m in self), default=0)
+        lines = [f"{'monomial':<{max(width, 8)}} {'weight':>12} {'share':>8}"]
+        lines += [f"{m.name:<{max(width, 8)}} {m.weight:>12.4g} {m.share:>8.2%}" for m in self]
+        return "\n".join(lines)
+
+
+def strongest(expansion, table, place, names, sample, k):
+    """The k monomials with the largest weights.
+
+    Parameters
+    ----------
+    expansion : Expansion
+        The features.
+    table : ndarray of shape (n_slots,)
+        Their weights.
+    place : ndarray of int32, or None
+        The number that each of the user's columns has in the expansion.
+    names : list of str
+        The user's columns, with their shifts.
+    sample : ndarray or CSR
+        Rows, shifted and renumbered.
+    k : int
+        How many.
+
+    Returns
+    -------
+    monomials : MonomialTable
+        Strongest first; zero weights are left out.
+    """
+    size = np.abs(table)
+    slots = np.argpartition(size, -k)[-k:] if k < len(table) else np.arange(len(table))
+    slots = slots[np.lexsort((slots, -size[slots]))]
+    user = np.arange(expansion.n_columns) if place is None else np.argsort(place)
+    filled = sparse.csc_array(sample != 0) if sparse.issparse(sample) else sample != 0
+    out = MonomialTable()
+    for slot in slots[size[slots] > 0]:
+        powers = expansion.powers_of(int(slot))
+        here = np.ones(sample.shape[0], dtype=bool)
+        for j in powers:
+            column = filled[:, [j]]
+            here &= column.toarray()[:, 0] if sparse.issparse(column) else column[:, 0]
+        by_user = {int(user[j]): power for j, power in powers.items()}
+        name = monomial_name(by_user, names, " * ")
+        out.append(Monomial(name, float(table[slot]), float(here.mean()), dict(sorted(by_user.items()))))
+    return out

@@ -1,0 +1,126 @@
+"""What watches a training: the history, the progress bar, and scikit-learn's callbacks where it has them."""
+
+import sys
+from contextlib import contextmanager
+from math import isnan
+from typing import Any
+
+import numpy as np
+
+try:  # scikit-learn 1.9 and later
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+
+    FRAMES = 1  # that with_callbacks puts between a method and its caller
+except ImportError:
+    FRAMES = 0
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """No callbacks."""
+
+    def with_callbacks(method):
+        """No callbacks."""
+        return method
+
+
+__all__ = ["FRAMES", "CallbackSupportMixin", "Observer", "with_callbacks"]
+
+
+class Observer:
+    """Told of each epoch; keeps the history, draws the progress bar, calls the callbacks.
+
+    Parameters
+    ----------
+    estimator : TaylorSVC
+        Who is trained.
+    data : dict
+        X, y and metadata, for the callbacks.
+    reconstruct : callable
+        The attributes of a fitted estimator as it stands, for the callbacks.
+    """
+
+    def __init__(self, estimator, data, reconstruct):
+        self.estimator, self.data, self.reconstruct = estimator, data, reconstruct
+        self.rows: list[tuple] = []
+        self.bar: Any = None
+        self.context: Any = None
+        self.task: Any = None
+
+    @contextmanager
+    def watching(self):
+        """While training runs."""
+        estimator = self.estimator
+        if getattr(estimator, "_skl_callbacks", None):
+            self.context = estimator._init_callback_context(max_subtasks=estimator.max_iter)
+            self.context.call_on_fit_task_begin(estimator=estimator, **self.data)
+            self._begin_task()
+        if estimator.verbose:
+            self.bar = progress_bar(estimator.max_iter)
+        try:
+            yield
+        finally:
+            if self.bar is not None:
+                self.bar.close()
+        if self.context is not None:
+            self.context.call_on_fit_task_end(
+                estimator=estimator, **self.data, reconstruction_attributes=self.reconstruct()
+            )
+
+    def __call__(self, epoch, seconds, record):
+        """After an epoch. Returns whether to stop."""
+        self.rows.append((epoch, seconds, *record))
+        if self.bar is not None:
+            gap = (
+                ""
+                if isnan(record.primal - record.dual)
+                else f", gap {(record.primal - record.dual) / record.primal:.1e}"
+            )
+            primal = record.seen if isnan(record.primal) else record.primal
+            self.bar.set_postfix_str(f"objective {primal:.5g}{gap}, {record.active} rows active")
+            self.bar.update()
+        if self.task is None:
+            return False
+        stop = self.task.call_on_fit_task_end(
+            estimator=self.estimator, **self.data, reconstruction_attributes=self.reconstruct()
+        )
+        if not stop:
+            self._begin_task()
+        return stop
+
+    def _begin_task(self):
+        if len(self.rows) < self.estimator.max_iter:
+            self.task = self.context.subcontext(task_name="epoch")
+            self.task.call_on_fit_task_begin(estimator=self.estimator, **self.data)
+
+    def history(self):
+        """One array for each quantity."""
+        names = ("epoch", "seconds", "primal", "dual", "active", "primal_seen")
+        columns = zip(*self.rows, strict=True) if self.rows else [()] * len(names)
+        return {name: np.array(column) for name, column in zip(names, columns, strict=True)}
+
+
+def progress_bar(total):
+    """tqdm's, or a plain one where it is not installed."""
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        return PlainBar()
+    return tqdm(total=total, unit="epoch", leave=True)
+
+
+class PlainBar:
+    """One line for each epoch."""
+
+    def __init__(self):
+        self.done, self.text = 0, ""
+
+    def set_postfix_str(self, text):
+        """What to say."""
+        self.text = text
+
+    def update(self):
+        """An epoch is over."""
+        self.done += 1
+        print(f"epoch {self.done}: {self.text}", file=sys.stderr)
+
+    def close(self):
+        """Nothing to do."""

@@ -1,0 +1,149 @@
+"""Isometries: the Gaussian kernel does not change when rows are shifted or columns renumbered, but its cost does.
+
+Each column loses its most frequent value where that makes the column sparse, and its mean otherwise; and columns are
+numbered by how often they are not zero, so that the slots of frequent monomials lie together.
+"""
+
+import numpy as np
+from scipy import sparse
+
+from . import _core
+from ._rows import Rows, check_rows
+
+# Rows that are looked at for the most frequent value of a column and for how often it is not zero.
+SAMPLE = 2**14
+# A column is sparse when one value takes at least this share of the rows.
+SPARSE_SHARE = 0.5
+# Rows that are shifted at once when they are only passing by.
+CHUNK = 2**13
+
+
+class Shift:
+    """x - by, with column j as number place[j]; rows come out as CSR or, when they are to be walked dense, as arrays.
+
+    Attributes
+    ----------
+    by : ndarray of shape (n_columns,)
+        In float64, in the user's order of columns.
+    place : ndarray of int32 of shape (n_columns,), or None
+        The new number of each column; None for dense rows, whose columns stay where they are.
+    """
+
+    def __init__(self, by, place):
+        self.by = by
+        self.place = place
+
+    def __call__(self, X):
+        """Rows as `check_rows` returns them -> shifted ones, in the same type; X itself when there is nothing to do."""
+        if self.place is None:
+            if sparse.issparse(X):
+                X = X.toarray()
+            return X - self.by.astype(X.dtype) if self.by.any() else X
+        rows, n_rows = Rows(X), X.shape[0]
+        by, moved = self.by.astype(X.dtype), np.flatnonzero(self.by).astype(np.int32)
+        indptr = np.zeros(n_rows + 1, dtype=np.int64)
+        _core.shift_rows(rows.core, 0, n_rows, by, moved, self.place, indptr, None, None)
+        indices, data = np.empty(indptr[-1], dtype=np.int32), np.empty(indptr[-1], dtype=X.dtype)
+        _core.shift_rows(rows.core, 0, n_rows, by, moved, self.place, indptr, indices, data)
+        return sparse.csr_array((data, indices, indptr), shape=X.shape)
+
+    def bytes(self, X):
+        """About how much memory shifted rows take; 0 when X itself is used."""
+        if self.place is None:
+            return X.shape[0] * X.shape[1] * X.dtype.itemsize if self.by.any() or sparse.issparse(X) else 0
+        filled = _share_filled(X, self.by).sum()
+        return int(X.shape[0] * (filled * (X.dtype.itemsize + 4) + 8))
+
+    def grow(self, n_columns):
+        """The same with more columns, which are neither shifted nor renumbered."""
+        old = len(self.by)
+        by = np.concatenate([self.by, np.zeros(n_columns - old)])
+        place = self.place
+        if place is not None:
+            place = np.concatenate([place, np.arange(old, n_columns, dtype=np.int32)])
+        return Shift(by, place)
+
+
+def choose_shift(X, shift, expansion):
+    """The shift for training rows, as `check_rows` returns them.
+
+    Parameters
+    ----------
+    X : ndarray or CSR
+        The rows.
+    shift : "auto", None or array-like of shape (n_columns,)
+        The user's wish.
+    expansion : Expansion
+        It tells whether the kernel allows a shift.
+
+    Returns
+    -------
+    shift : Shift or None
+        None when rows are to be used as they are.
+    """
+    n_columns = X.shape[1]
+    if shift is None:
+        return None
+    invariant = expansion.kernel == "gaussian"
+    if isinstance(shift, str):
+        if shift != "auto":
+            raise ValueError(f'shift must be "auto", None or {n_columns} numbers; got {shift!r}')
+        if not invariant:
+            return None
+        by = _centre(X)
+    else:
+        by = np.asarray(check_rows(np.reshape(shift, (1, -1))), dtype=np.float64).ravel()
+        if len(by) != n_columns:
+            raise ValueError(f"shift must have one number for each of {n_columns} columns; got {len(by)}")
+        if not invariant and by.any():
+            raise ValueError(f"the {expansion.kernel} kernel changes when rows are shifted; use shift=None")
+    by = by.astype(X.dtype).astype(np.float64)
+    filled = _share_filled(X, by)
+    typical = expansion.monomials(round(filled.sum()))
+    if not sparse.issparse(X) and expansion.n_slots < 2 * typical:
+        return Shift(by, None)
+    place = np.empty(n_columns, dtype=np.int32)
+    place[np.argsort(-filled, kind="stable")] = np.arange(n_columns, dtype=np.int32)
+    return Shift(by, place)
+
+
+def _sample(X, n_rows=SAMPLE):
+    """At most that many rows, evenly spread."""
+    return X[:: -(-X.shape[0] // n_rows)] if X.shape[0] > n_rows else X
+
+
+def _centre(X):
+    """For each column its most frequent value, or its mean when no value is frequent."""
+    some, n_columns = _sample(X, SAMPLE // 4), X.shape[1]
+    n_some = some.shape[0]
+    by = np.zeros(n_columns)
+    filled = _share_filled(some, by)
+    columns = np.flatnonzero(filled > 1 - SPARSE_SHARE)  # in the others zero is the most frequent value
+    if not len(columns):
+        return by
+    dense = some[:, columns]
+    dense = dense.toarray() if sparse.issparse(dense) else np.asarray(dense)
+    means = None
+    for k, j in enumerate(columns):
+        values, counts = np.unique(dense[:, k], return_counts=True)
+        best = np.argmax(counts)
+        if counts[best] >= SPARSE_SHARE * n_some:
+            by[j] = values[best]
+        else:
+            means = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel() if means is None else means
+            by[j] = means[j]
+    return by
+
+
+def _share_filled(X, by):
+    """In what share of the rows each column differs from `by`."""
+    some = _sample(X)
+    n_some, n_columns = some.shape
+    if not sparse.issparse(some):
+        return np.count_nonzero(some != by.astype(some.dtype), axis=0) / max(n_some, 1)
+    stored = np.bincount(some.indices, minlength=n_columns)
+    moved = by != 0
+    if moved.any():
+        equal = some.data == by.astype(some.dtype)[some.indices]
+        stored[moved] = n_some - np.bincount(some.indices[equal], minlength=n_columns)[moved]
+    return stored / max(n_some, 1)
