@@ -67,9 +67,13 @@ def parse_mnist(images, labels):
 
 SOURCES = {
     "adult": Source(("a9a",), "LIBSVM's data page, binary classification, a9a", parse_adult),
+    "adult-test": Source(("a9a.t",), "LIBSVM's data page, binary classification, a9a (testing)", parse_adult),
     "covertype": Source(("covtype.data.gz",), "the UCI repository, Covertype", parse_covertype),
     "mnist": Source(
         ("train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz"), "the MNIST database, training set", parse_mnist
+    ),
+    "mnist-test": Source(
+        ("t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz"), "the MNIST database, test set", parse_mnist
     ),
 }
 
@@ -80,7 +84,7 @@ def synthetic_speech(n_rows=65536, seed=0):
 
 
 def load(name, directory):
-    """A data set by its name: "adult", "covertype", "mnist" (CSR, float64) or "speech" (made up, dense, float32).
+    """A data set by its name: those of SOURCES (CSR, float64), or "speech" (made up, dense, float32).
 
     The order of the rows is that of the file. Raises `MissingData` with the file and its public origin.
     """
@@ -96,6 +100,27 @@ def load(name, directory):
     X, y = source.parse(*paths)
     _save(cached, data=X.data, indices=X.indices, indptr=X.indptr, shape=np.array(X.shape), y=y)
     return Data(X, y)
+
+
+def covertype_split(directory):
+    """Covertype, class 1 against the rest: (training rows, labels, test rows, labels), 522911 and 58101 of them.
+
+    The ten numeric columns have mean 0 and variance 1, then all of it is scaled to unit average squared norm.
+    """
+    X, y = load("covertype", directory)
+    X = X.toarray()
+    X[:, :10] = (X[:, :10] - X[:, :10].mean(axis=0)) / X[:, :10].std(axis=0)
+    X /= np.sqrt((X**2).sum(axis=1).mean())
+    y = np.where(y == 1, 1, -1)
+    order = np.random.RandomState(0).permutation(len(y))
+    train, test = order[:522911], order[522911:]
+    return sparse.csr_matrix(X[train]), y[train], sparse.csr_matrix(X[test]), y[test]
+
+
+def mnist_shift(X):
+    """For MNIST: the mean of each pixel that is not zero in more than three of ten images."""
+    filled = np.bincount(X.indices, minlength=X.shape[1]) / X.shape[0]
+    return np.where(filled > 0.3, np.asarray(X.mean(axis=0)).ravel(), 0.0)
 
 
 def sample(X, n_rows, *, again=False, seed=0):

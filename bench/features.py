@@ -6,7 +6,6 @@ One thread; ours and the peer run in turns, on the same rows, and the least time
 its result anew. Fitting and construction are not timed; validation of the input is.
 """
 
-import argparse
 import sys
 from dataclasses import dataclass
 from functools import cache
@@ -18,8 +17,9 @@ from taylorkern import TaylorFeatures, TaylorOperator
 
 from . import data
 from .memory import operator_peak
-from .table import Row, dump, print_header, print_machine, print_row
-from .timing import CLOCKS, STEADY, interleave, one_thread, ratio
+from .run import run
+from .table import Row
+from .timing import interleave, ratio
 
 MB = 1e6
 NS = 1e9
@@ -259,38 +259,10 @@ def note_difference(what, ours, peer):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(prog="python -m bench.features", description=__doc__.splitlines()[0])
-    data.add_argument(parser)
-    parser.add_argument("--quick", action="store_true", help="less work and fewer repeats: rough figures")
-    parser.add_argument("--only", metavar="PARTS", default=",".join(PARTS), help="parts, for example a,d")
-    parser.add_argument("--clock", choices=CLOCKS, default=STEADY, help=f"what to time by (default: {STEADY})")
-    parser.add_argument("--json", metavar="FILE", help="write the figures there too")
-    options = parser.parse_args(arguments)
-    chosen = options.only.split(",")
-    unknown = [part for part in chosen if part not in PARTS]
-    if unknown:
-        parser.error(f"no part {unknown[0]!r}; parts are {', '.join(PARTS)}")
+    def make(options):
+        return Bench(options.data, QUICK if options.quick else FULL, options.clock)
 
-    bench = Bench(options.data, QUICK if options.quick else FULL, options.clock)
-    rows: list[Row] = []
-    print_machine()
-    print(f"{'quick run' if options.quick else 'full run'}, one thread, {options.clock} time")
-    for part in chosen:
-        print(f"{part}: {PARTS[part].__doc__.split(': ', 1)[1]}")
-    print_header()
-    try:
-        with one_thread():
-            for part in chosen:
-                for row in PARTS[part](bench):
-                    print_row(row)
-                    rows.append(row)
-    except data.MissingData as problem:
-        sys.exit(f"bench.features: {problem}")
-    finally:
-        if options.json:
-            dump(rows, options.json)
-    missed = sum(row.met is False for row in rows)
-    print(f"{len(rows)} rows, {sum(row.met is True for row in rows)} targets met, {missed} missed")
+    run("bench.features", __doc__, PARTS, make, arguments)
 
 
 if __name__ == "__main__":

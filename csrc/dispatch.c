@@ -161,7 +161,7 @@ void tk_adapt(const tk_rows *rows, const tk_map *map, int64_t first, int64_t las
 
 int64_t tk_gram_scratch_bytes(const tk_rows *rows, int64_t n)
 {
-    return 16 * n + (rows->indptr ? 8 * (int64_t)rows->n_columns : 0);
+    return 16 * n + 8 * (int64_t)rows->n_columns;
 }
 
 void tk_gram(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, double *gram, void *scratch)

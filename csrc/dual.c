@@ -12,22 +12,26 @@
 static void make_gram(const tk_training *training, const tk_dual *dual, tk_block *block)
 {
     const int64_t n = block->n;
-    tk_gram(&block->rows, training->map, 0, n, block->gram, block->for_gram);
+    tk_gram(&block->rows, training->update, 0, n, block->gram, block->for_gram);
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j < n; j++)
             block->gram[i * n + j] *= dual->C * training->y[block->row[i]] * training->y[block->row[j]];
 }
 
-/* Whether the first step of any row would change its alpha. */
-static int anything_to_do(const tk_training *training, const tk_dual *dual, const tk_block *block)
+/* Leaves in the block those rows whose alpha the first step would change; which those are does not depend on how large
+ * K~(x, x) is. The others would only cost time: their Gram matrix is most of what a block of short rows takes. */
+static void keep_movable(const tk_training *training, const tk_dual *dual, tk_block *block)
 {
+    int64_t n = 0;
     for (int64_t i = 0; i < block->n; i++) {
         const int64_t row = block->row[i];
-        const double alpha = dual->alpha[row];
-        if (tk_dual_step(training->loss, alpha, tk_weight(training, row), block->margin[i], 1) != alpha)
-            return 1;
+        const double alpha = dual->alpha[row], margin = block->margin[i];
+        if (tk_dual_step(training->loss, alpha, tk_weight(training, row), margin, 1) != alpha) {
+            block->row[n] = (int32_t)row;
+            block->margin[n++] = margin;
+        }
     }
-    return 0;
+    block->n = n;
 }
 
 /* One round of coordinate steps. Returns the largest change. */
@@ -52,7 +56,8 @@ static double sweep(const tk_training *training, tk_dual *dual, tk_block *block)
 
 static void take_block(const tk_training *training, tk_dual *dual, tk_block *block)
 {
-    if (!anything_to_do(training, dual, block))
+    keep_movable(training, dual, block);
+    if (block->n == 0)
         return;
     make_gram(training, dual, block);
     for (int64_t i = 0; i < block->n; i++)

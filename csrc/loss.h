@@ -24,29 +24,29 @@ static inline double tk_slope(tk_loss loss, double m)
     }
 }
 
-/* The p in [0, 1] with  log((1 - p) / p) = m + q (p - p0),  q >= 0: by Newton's method on z = log(p / (1 - p)), where
+/* The p in [0, 1] with  log((1 - p) / p) = m + q (p - p0),  q >= 0. With z = log(p / (1 - p)) and a = q p0 - m it is
+ * where
  *
- *     z + m + q (p(z) - p0) = 0
+ *     F(z) = z - a + q p(z)
  *
- * rises with z and has its root between -m - q (1 - p0) and -m + q p0. */
+ * vanishes. F rises; it is convex for z < 0 and concave for z > 0. A root above 0 is brought below by exchanging p with
+ * 1 - p. Then Newton's method, begun to the right of the root, goes straight down to it. */
 static inline double tk_log_step(double p0, double m, double q)
 {
-    double low = -m - q * (1 - p0), high = -m + q * p0, p = p0;
-    double z = p0 > 0 && p0 < 1 ? log(p0 / (1 - p0)) : high;
-    for (int i = 0; i < 60; i++) {
-        if (!(z >= low && z <= high))
-            z = low + (high - low) / 2;
-        p = z > 0 ? 1 / (1 + exp(-z)) : exp(z) / (1 + exp(z));
-        const double value = z + m + q * (p - p0), next = z - value / (1 + q * p * (1 - p));
-        if (value > 0)
-            high = z;
-        else
-            low = z;
-        if (fabs(next - z) <= 1e-13 * (1 + fabs(z)))
+    const int above = q * p0 - m > q / 2;
+    const double a = above ? q * (1 - p0) + m : q * p0 - m;
+    /* Here z <= 0, and F(z) >= 0: at z = 0; at a if that is below 0; and where q p = max(a, 0) + max(log q, 1). */
+    const double p_start = (fmax(a, 0) + fmax(log(q), 1)) / q;
+    double z = p_start < 0.5 ? log(p_start / (1 - p_start)) : 0, p = 0.5;
+    z = a < z ? a : z;
+    for (int i = 0; i < 100; i++) {
+        p = exp(z) / (1 + exp(z));
+        const double next = z - (z - a + q * p) / (1 + q * p * (1 - p));
+        if (!(next < z - 1e-15 * (1 - z)))
             break;
         z = next;
     }
-    return p;
+    return above ? 1 - p : p;
 }
 
 /* The alpha in its domain (0 to omega; squared hinge: 0 to infinity) that makes the dual objective largest when the

@@ -19,7 +19,7 @@ static double norm_change(const tk_training *training, tk_block *block, double f
 {
     const int64_t n = block->n;
     double change = 0;
-    tk_gram(&block->rows, training->map, 0, n, block->gram, block->for_gram);
+    tk_gram(&block->rows, training->update, 0, n, block->gram, block->for_gram);
     for (int64_t i = 0; i < n; i++) {
         double f = 2 * block->margin[i] * training->y[block->row[i]];
         for (int64_t j = 0; j < n; j++)
@@ -76,7 +76,7 @@ void tk_adagrad_pass(const tk_training *training, int64_t first, int64_t last, c
         tk_next_block(training, i, last, 1, &block);
         make_slopes(training, &block);
         tk_keep_changed(&block);
-        tk_adapt(&block.rows, training->map, 0, block.n, state, tk_coefficients(&block, 1), block.for_walk);
+        tk_adapt(&block.rows, training->update, 0, block.n, state, tk_coefficients(&block, 1), block.for_walk);
     }
 }
 

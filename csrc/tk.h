@@ -94,9 +94,8 @@ typedef struct {
 void tk_adapt(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_adaptive *state,
               const void *t, void *scratch);
 
-/* gram[i - first][j - first] = K~(x_i, x_j), in closed form, for the rows first <= i, j < last. The map has to be that
- * of the features, m_a^2 = c_|a| / a!. Scratch, for at most n rows: zero before the first call; a call
- * leaves zero what the next one wants zero. */
+/* gram[i - first][j - first] = K~(x_i, x_j), in closed form, for the rows first <= i, j < last. Scratch, for at most n
+ * rows: zero before the first call; a call leaves zero what the next one wants zero. */
 int64_t tk_gram_scratch_bytes(const tk_rows *rows, int64_t n);
 void tk_gram(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, double *gram, void *scratch);
 
@@ -118,9 +117,10 @@ void tk_shift_rows(const tk_rows *rows, const tk_shift *shift, int64_t first, in
 typedef enum { TK_HINGE = 0, TK_SQUARED_HINGE = 1, TK_LOG_LOSS = 2 } tk_loss; /* see loss.h */
 
 typedef struct {
-    const tk_rows *rows; /* with an order */
-    const tk_map *map;   /* the features */
-    void *w;             /* [n_slots] */
+    const tk_rows *rows;  /* with an order */
+    const tk_map *margin; /* f(x) is the inner product of these monomials with the table; */
+    const tk_map *update; /* these are added to it: their metric times that of margin is c_|a| / a! */
+    void *w;              /* [n_slots] */
     tk_loss loss;
     const int8_t *y;      /* [n_rows] -1 or 1 */
     const double *weight; /* [n_rows] omega_i > 0; NULL: all 1 */

@@ -41,7 +41,7 @@ void tk_next_block(const tk_training *training, int64_t first, int64_t last, dou
     block->n = last - first < training->block ? last - first : training->block;
     for (int64_t i = 0; i < block->n; i++)
         block->row[i] = rows->order[first + i];
-    tk_dot(&block->rows, training->map, 0, block->n, &table, block->reals, block->for_walk);
+    tk_dot(&block->rows, training->margin, 0, block->n, &table, block->reals, block->for_walk);
     for (int64_t i = 0; i < block->n; i++) {
         const double f = rows->real == TK_FLOAT64 ? ((double *)block->reals)[i] : ((float *)block->reals)[i];
         block->margin[i] = scale * f * training->y[block->row[i]];
@@ -72,5 +72,5 @@ const void *tk_coefficients(tk_block *block, double factor)
 void tk_add_block(const tk_training *training, tk_block *block, double factor, void *table)
 {
     const tk_table to = {table, 1};
-    tk_add(&block->rows, training->map, 0, block->n, &to, tk_coefficients(block, factor), block->for_walk);
+    tk_add(&block->rows, training->update, 0, block->n, &to, tk_coefficients(block, factor), block->for_walk);
 }

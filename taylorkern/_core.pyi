@@ -77,14 +77,16 @@ LOSSES: dict[str, int]
 
 class Training:
     rows: Rows
-    map: Map
+    margin: Map
+    update: Map
     w: _Real
     y: NDArray[np.int8]
     weight: NDArray[np.float64] | None
     def __init__(
         self,
         rows: Rows,
-        map: Map,
+        margin: Map,
+        update: Map,
         w: _Real,
         loss: str,
         y: NDArray[np.int8],
@@ -113,7 +115,14 @@ class Pegasos:
     scale: float
     averaging: tuple[float, float]
     def __init__(
-        self, training: Training, lambda_: float, share: float, radius: float, alpha: NDArray[np.float64]
+        self,
+        training: Training,
+        lambda_: float,
+        share: float,
+        radius: float,
+        alpha: NDArray[np.float64],
+        t: int = 0,
+        norm2: float = 0,
     ) -> None: ...
     def begin_average(self, average: _Real) -> None: ...
     def run(self, first: int, last: int) -> None: ...

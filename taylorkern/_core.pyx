@@ -70,7 +70,8 @@ cdef extern from "tk.h" nogil:
 
     ctypedef struct tk_training:
         const tk_rows *rows
-        const tk_map *map
+        const tk_map *margin
+        const tk_map *update
         void *w
         tk_loss loss
         const int8_t *y
@@ -151,6 +152,7 @@ cdef class Rows:
     cdef readonly object data, indices, indptr, order
     cdef readonly Py_ssize_t n_rows, n_columns
     cdef readonly Py_ssize_t itemsize
+    cdef Py_ssize_t n_stored
 
     def __init__(self, data, indices, indptr, Py_ssize_t n_columns, Py_ssize_t max_nonzeros):
         cdef const int32_t[::1] indices_view
@@ -169,6 +171,7 @@ cdef class Rows:
             self.n_rows = indptr_view.shape[0] - 1
             self.c.indices = &indices_view[0] if indices_view.shape[0] else NULL
             self.c.indptr = &indptr_view[0]
+        self.n_stored = self.n_rows
         self.c.n_columns = <int32_t>n_columns
         self.c.max_nonzeros = <int32_t>max_nonzeros
         self.c.order = NULL
@@ -177,6 +180,10 @@ cdef class Rows:
     def set_order(self, order):
         """Let row i be the one that is stored at order[i]; there are then as many rows as order has entries."""
         cdef const int32_t[::1] view = order
+        cdef Py_ssize_t i
+        for i in range(view.shape[0]):
+            if not 0 <= view[i] < self.n_stored:
+                raise ValueError(f"order has the row {view[i]}, outside 0 to {self.n_stored - 1}")
         self.order = order
         self.n_rows = view.shape[0]
         self.c.order = &view[0] if view.shape[0] else NULL
@@ -380,25 +387,29 @@ cdef class Training:
     """Rows with labels, a table w to train, and the scratch of a pass. The order of the rows is set at each epoch."""
 
     cdef tk_training c
-    cdef readonly object rows, map, w, y, weight
+    cdef readonly object rows, margin, update, w, y, weight
     cdef unsigned char[::1] scratch
     cdef Py_ssize_t n_stored
 
-    def __init__(self, Rows rows, Map map, w, loss, const int8_t[::1] y, const double[::1] weight, int32_t block,
-                 unsigned char[::1] scratch):
-        if rows.n_columns != map.n_columns or w.shape != (map.n_slots,) or w.itemsize != rows.itemsize:
+    def __init__(self, Rows rows, Map margin, Map update, w, loss, const int8_t[::1] y, const double[::1] weight,
+                 int32_t block, unsigned char[::1] scratch):
+        if rows.n_columns != margin.n_columns or w.shape != (margin.n_slots,) or w.itemsize != rows.itemsize:
+            raise ValueError("rows, map and table do not belong together")
+        if update.n_slots != margin.n_slots or update.n_columns != margin.n_columns:
             raise ValueError("rows, map and table do not belong together")
         if rows.order is not None:
             raise ValueError("rows are in an order already")
-        self.n_stored = rows.n_rows
+        self.n_stored = rows.n_stored
         if y.shape[0] != self.n_stored or (weight is not None and weight.shape[0] != self.n_stored):
             raise ValueError("labels or weights have the wrong shape")
         if block < 1 or scratch.shape[0] < tk_training_scratch_bytes(&rows.c, block) + 63:
             raise ValueError("scratch is too small")
-        self.rows, self.map, self.w, self.y, self.weight, self.scratch = rows, map, w, y, weight, scratch
+        self.rows, self.margin, self.update, self.w, self.y, self.weight = rows, margin, update, w, y, weight
+        self.scratch = scratch
         self.c.rows = &rows.c
-        self.c.map = &map.c
-        self.c.w = <void *>_address(w)
+        self.c.margin = &margin.c
+        self.c.update = &update.c
+        self.c.w = self.table(w)
         self.c.loss = LOSSES[loss]
         self.c.y = &y[0]
         self.c.weight = &weight[0] if weight is not None else NULL
@@ -409,6 +420,8 @@ cdef class Training:
         cdef Rows rows = self.rows
         if rows.c.order == NULL or not 0 <= first <= last <= rows.n_rows:
             raise ValueError(f"rows {first} to {last} are not there")
+        if self.scratch.shape[0] < tk_training_scratch_bytes(&rows.c, self.c.block) + 63:
+            raise ValueError("scratch is too small")
         return 0
 
     cdef double *per_row(self, double[::1] array) except? NULL:
@@ -417,8 +430,10 @@ cdef class Training:
         return &array[0]
 
     cdef void *table(self, array) except? NULL:
-        if array.shape != self.w.shape or array.dtype != self.w.dtype:
-            raise ValueError("a table has the wrong shape")
+        if array.shape != self.w.shape or array.dtype.kind != "f" or array.itemsize != self.w.itemsize:
+            raise ValueError("a table has the wrong shape or type")
+        if not array.flags.writeable:
+            raise ValueError("a table is read-only")
         return <void *>_address(array)
 
 
@@ -434,7 +449,7 @@ cdef class Dual:
     cdef readonly Training training
     cdef readonly object alpha, margin
 
-    def __init__(self, Training training, double C, double[::1] alpha, double[::1] margin, int32_t sweeps):
+    def __init__(self, Training training not None, double C, double[::1] alpha, double[::1] margin, int32_t sweeps):
         self.training, self.alpha, self.margin = training, alpha, margin
         self.c.alpha, self.c.margin = training.per_row(alpha), training.per_row(margin)
         self.c.C, self.c.sweeps, self.c.norm2, self.c.changed = C, sweeps, 0, 0
@@ -467,11 +482,12 @@ cdef class Pegasos:
     cdef readonly Training training
     cdef readonly object alpha, average
 
-    def __init__(self, Training training, double lambda_, double share, double radius, double[::1] alpha):
+    def __init__(self, Training training not None, double lambda_, double share, double radius, double[::1] alpha,
+                 int64_t t=0, double norm2=0):
         self.training, self.alpha = training, alpha
         self.c.lambda_, self.c.share, self.c.radius = lambda_, share, radius
         self.c.alpha = training.per_row(alpha)
-        self.c.t, self.c.scale, self.c.norm2 = 0, 1, 0
+        self.c.t, self.c.scale, self.c.norm2 = t, 1, norm2
         self.c.average, self.c.shift, self.c.n_averaged = NULL, 0, 0
 
     def begin_average(self, average):
@@ -503,7 +519,7 @@ cdef class Adagrad:
     cdef readonly Training training
     cdef readonly object squares
 
-    def __init__(self, Training training, squares, double eta):
+    def __init__(self, Training training not None, squares, double eta):
         self.training, self.squares = training, squares
         self.c.values, self.c.squares, self.c.eta = training.c.w, training.table(squares), eta
 

@@ -10,6 +10,9 @@ import numpy as np
 from . import _core
 from ._memory import check_memory
 
+# Monomials walked between two looks at Ctrl-C: about 10 ms.
+PASS_MONOMIALS = 2**23
+BARE_TO_DEGREE = 20
 MAX_DEGREE = 170  # 170! is the largest factorial that a double holds
 MAX_INDEX = 2**63 - 1
 MAX_COLUMNS = 2**31 - 2  # columns are numbered in 32 bits, behind the constant coordinate
@@ -59,6 +62,10 @@ class Expansion:
 
     def __reduce__(self):
         return _rebuild, (self.n_columns, self.degree, self.gamma, self.kernel, self.coef0)
+
+    def grow(self, n_columns):
+        """The same with more columns."""
+        return _rebuild(n_columns, self.degree, self.gamma, self.kernel, self.coef0)
 
     def monomials(self, n_nonzeros):
         """The number of nonzero monomials of a row, exactly."""
@@ -140,6 +147,45 @@ class Expansion:
     def features(self):
         """The feature map, s(x) sqrt(c_|a| / a!) x^a."""
         return self._map(sqrt, lambda e: 1 / sqrt(e))
+
+    # A model's table. Margins are the commonest walk, and bare monomials the fastest: so a model of weights w is stored
+    # as u_a = w_a sqrt(c / a!), and a row is added to it with the factors c / a!. At high degrees those are too small
+    # for a float32, as bare monomials are too large, and the table holds w itself.
+
+    @property
+    def margin(self):
+        """The map whose inner product with a model's table is the margin."""
+        return self.bare if self.degree <= BARE_TO_DEGREE else self.features
+
+    @cached_property
+    def update(self):
+        """The map of what is added to a model's table."""
+        return self._map(float, lambda e: 1 / e) if self.degree <= BARE_TO_DEGREE else self.features
+
+    def to_table(self, w):
+        """Weights of features -> a model's table, in place."""
+        if self.degree <= BARE_TO_DEGREE:
+            self.weigh(self.features, w)
+        return w
+
+    def to_weights(self, table):
+        """A model's table -> weights of features, in place."""
+        if self.degree <= BARE_TO_DEGREE:
+            self.weigh(self._map(lambda c: 1 / sqrt(c) if c > 0 else 0.0, sqrt), table)
+        return table
+
+    def weigh(self, metric, table):
+        """Multiply each slot of a table (or of several, side by side) by its monomial's factor in a map."""
+        if table.ndim == 1:
+            table = table[:, None]
+        scratch = np.empty(_core.weigh_scratch_bytes(metric, table.itemsize), dtype=np.uint8)
+        tops = self.ranks[-1]
+        first, end = 0, self.n_columns + 1
+        while first < end:
+            last = int(np.searchsorted(tops, tops[first] + PASS_MONOMIALS, side="right")) - 1
+            last = min(max(last, first + 1), end)
+            _core.weigh(metric, first, last, table, scratch)
+            first = last
 
     def _map(self, of_coefficient, of_repeat, bare=False):
         r = self.degree

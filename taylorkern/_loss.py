@@ -5,6 +5,8 @@ p >= 0), and g(p) = -loss*(-p), so that loss(v) + p v - g(p) >= 0, with equality
 docs/mathematics.md.
 """
 
+from math import sqrt
+
 import numpy as np
 from scipy.special import entr, expit
 
@@ -38,9 +40,14 @@ class Loss:
         """-loss'(v)."""
         raise NotImplementedError
 
-    def settled(self, v, p, slack):
-        """Rows that need no visit as long as margins change by less than `slack`."""
+    def settled(self, v, p, gap):
+        """Rows that need no visit for now: margins change less and less as the relative gap closes."""
         raise NotImplementedError
+
+
+def slack(gap):
+    """How much a margin may yet change: the gap bounds the square of a change."""
+    return min(max(2 * sqrt(gap), 0.03), 0.3)
 
 
 class Hinge(Loss):
@@ -57,8 +64,8 @@ class Hinge(Loss):
     def slope(self, v):
         return (v < 1).astype(np.float64)
 
-    def settled(self, v, p, slack):
-        return ((p <= 0) & (v > 1 + slack)) | ((p >= 1) & (v < 1 - slack))
+    def settled(self, v, p, gap):
+        return ((p <= 0) & (v > 1 + slack(gap))) | ((p >= 1) & (v < 1 - slack(gap)))
 
 
 class SquaredHinge(Loss):
@@ -75,8 +82,8 @@ class SquaredHinge(Loss):
     def slope(self, v):
         return 2 * np.maximum(0, 1 - v)
 
-    def settled(self, v, p, slack):
-        return (p <= 0) & (v > 1 + slack)
+    def settled(self, v, p, gap):
+        return (p <= 0) & (v > 1 + slack(gap))
 
 
 class LogLoss(Loss):
@@ -93,8 +100,8 @@ class LogLoss(Loss):
     def slope(self, v):
         return expit(-v)
 
-    def settled(self, v, p, slack):
-        return np.abs(p - expit(-v)) < 0.01 * slack * p * (1 - p)
+    def settled(self, v, p, gap):
+        return np.abs(p - expit(-v)) < 0.02 * sqrt(gap) * p * (1 - p)
 
 
 LOSSES = {loss.name: loss for loss in (Hinge(), SquaredHinge(), LogLoss())}

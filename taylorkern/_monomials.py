@@ -43,7 +43,7 @@ def shifted_name(name, by):
     """("age", 38.6) -> "(age - 38.6)"."""
     if by == 0:
         return str(name)
-    return f"({name} {'-' if by > 0 else '+'} {abs(by):.4g})"
+    return f"({name} {'-' if by > 0 else '+'} {abs(by):.8g})"
 
 
 class Monomial(NamedTuple):

@@ -52,7 +52,6 @@ class Observer:
         if getattr(estimator, "_skl_callbacks", None):
             self.context = estimator._init_callback_context(max_subtasks=estimator.max_iter)
             self.context.call_on_fit_task_begin(estimator=estimator, **self.data)
-            self._begin_task()
         if estimator.verbose:
             self.bar = progress_bar(estimator.max_iter)
         try:
@@ -65,7 +64,13 @@ class Observer:
                 estimator=estimator, **self.data, reconstruction_attributes=self.reconstruct()
             )
 
-    def __call__(self, epoch, seconds, record):
+    def begin_epoch(self):
+        """Before an epoch."""
+        if self.context is not None:
+            self.task = self.context.subcontext(task_name="epoch")
+            self.task.call_on_fit_task_begin(estimator=self.estimator, **self.data)
+
+    def end_epoch(self, epoch, seconds, record):
         """After an epoch. Returns whether to stop."""
         self.rows.append((epoch, seconds, *record))
         if self.bar is not None:
@@ -79,20 +84,14 @@ class Observer:
             self.bar.update()
         if self.task is None:
             return False
-        stop = self.task.call_on_fit_task_end(
+        return self.task.call_on_fit_task_end(
             estimator=self.estimator, **self.data, reconstruction_attributes=self.reconstruct()
         )
-        if not stop:
-            self._begin_task()
-        return stop
 
-    def _begin_task(self):
-        if len(self.rows) < self.estimator.max_iter:
-            self.task = self.context.subcontext(task_name="epoch")
-            self.task.call_on_fit_task_begin(estimator=self.estimator, **self.data)
-
-    def history(self):
-        """One array for each quantity."""
+    def history(self, record):
+        """One array for each quantity; the last record may know more than it did when the epoch ended."""
+        if self.rows:
+            self.rows[-1] = (*self.rows[-1][:2], *record)
         names = ("epoch", "seconds", "primal", "dual", "active", "primal_seen")
         columns = zip(*self.rows, strict=True) if self.rows else [()] * len(names)
         return {name: np.array(column) for name, column in zip(names, columns, strict=True)}

@@ -9,10 +9,8 @@ from scipy import sparse
 from sklearn.utils.validation import check_array, validate_data
 
 from . import _core
-from ._expansion import MAX_COLUMNS
+from ._expansion import MAX_COLUMNS, PASS_MONOMIALS
 
-# Monomials walked between two looks at Ctrl-C: about 10 ms.
-PASS_MONOMIALS = 2**23
 # A dense walk visits a monomial this many times faster than a sparse one (bench/micro.py: Walk).
 DENSE_GAIN = 4
 
@@ -145,15 +143,18 @@ class Rows:
         return np.empty(_core.scratch_bytes(self.core), dtype=np.uint8)
 
 
-def dot_rows(rows, expansion, table, n_jobs=1):
-    """<phi(x_i), table> of all rows. Threads take passes as they come; the results do not depend on who took which."""
+def dot_rows(rows, expansion, walked, table, n_jobs=1):
+    """The inner products of all rows, under the map `walked` of an expansion, with a table.
+
+    Threads take passes as they come; the results do not depend on who took which.
+    """
     out = np.empty((rows.n_rows, 1), dtype=rows.dtype)
     column = table[:, None]
 
     def take(passes):
         scratch = rows.scratch()
         for first, last in passes:
-            _core.dot(rows.core, expansion.features, first, last, column, out[first:last], scratch)
+            _core.dot(rows.core, walked, first, last, column, out[first:last], scratch)
 
     passes = rows.passes(expansion)
     if n_jobs == 1:
@@ -161,8 +162,12 @@ def dot_rows(rows, expansion, table, n_jobs=1):
     else:
         in_turn = _InTurn(passes)
         with ThreadPoolExecutor(n_jobs) as pool:
-            for future in [pool.submit(take, in_turn) for _ in range(n_jobs)]:
-                future.result()
+            try:
+                for future in [pool.submit(take, in_turn) for _ in range(n_jobs)]:
+                    future.result()
+            except BaseException:
+                in_turn.stopped = True
+                raise
     return out[:, 0]
 
 
@@ -170,13 +175,15 @@ class _InTurn:
     """An iterator that several threads may ask."""
 
     def __init__(self, iterator):
-        self.iterator, self.lock = iterator, Lock()
+        self.iterator, self.lock, self.stopped = iterator, Lock(), False
 
     def __iter__(self):
         return self
 
     def __next__(self):
         with self.lock:
+            if self.stopped:
+                raise StopIteration
             return next(self.iterator)
 
 

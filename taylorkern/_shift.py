@@ -4,14 +4,16 @@ Each column loses its most frequent value where that makes the column sparse, an
 numbered by how often they are not zero, so that the slots of frequent monomials lie together.
 """
 
+from math import floor, log10
+
 import numpy as np
 from scipy import sparse
 
 from . import _core
-from ._rows import Rows, check_rows
+from ._rows import Rows
 
 # Rows that are looked at for the most frequent value of a column and for how often it is not zero.
-SAMPLE = 2**14
+SAMPLE = 2**13
 # A column is sparse when one value takes at least this share of the rows.
 SPARSE_SHARE = 0.5
 # Rows that are shifted at once when they are only passing by.
@@ -27,11 +29,14 @@ class Shift:
         In float64, in the user's order of columns.
     place : ndarray of int32 of shape (n_columns,), or None
         The new number of each column; None for dense rows, whose columns stay where they are.
+    nonzeros : float
+        How many a shifted row has, about.
     """
 
-    def __init__(self, by, place):
+    def __init__(self, by, place, nonzeros):
         self.by = by
         self.place = place
+        self.nonzeros = nonzeros
 
     def __call__(self, X):
         """Rows as `check_rows` returns them -> shifted ones, in the same type; X itself when there is nothing to do."""
@@ -40,7 +45,8 @@ class Shift:
                 X = X.toarray()
             return X - self.by.astype(X.dtype) if self.by.any() else X
         rows, n_rows = Rows(X), X.shape[0]
-        by, moved = self.by.astype(X.dtype), np.flatnonzero(self.by).astype(np.int32)
+        by = self.by.astype(X.dtype)
+        moved = np.flatnonzero(by).astype(np.int32)
         indptr = np.zeros(n_rows + 1, dtype=np.int64)
         _core.shift_rows(rows.core, 0, n_rows, by, moved, self.place, indptr, None, None)
         indices, data = np.empty(indptr[-1], dtype=np.int32), np.empty(indptr[-1], dtype=X.dtype)
@@ -51,8 +57,7 @@ class Shift:
         """About how much memory shifted rows take; 0 when X itself is used."""
         if self.place is None:
             return X.shape[0] * X.shape[1] * X.dtype.itemsize if self.by.any() or sparse.issparse(X) else 0
-        filled = _share_filled(X, self.by).sum()
-        return int(X.shape[0] * (filled * (X.dtype.itemsize + 4) + 8))
+        return int(X.shape[0] * (self.nonzeros * (X.dtype.itemsize + 4) + 8))
 
     def grow(self, n_columns):
         """The same with more columns, which are neither shifted nor renumbered."""
@@ -61,7 +66,7 @@ class Shift:
         place = self.place
         if place is not None:
             place = np.concatenate([place, np.arange(old, n_columns, dtype=np.int32)])
-        return Shift(by, place)
+        return Shift(by, place, self.nonzeros)
 
 
 def choose_shift(X, shift, expansion):
@@ -92,19 +97,24 @@ def choose_shift(X, shift, expansion):
             return None
         by = _centre(X)
     else:
-        by = np.asarray(check_rows(np.reshape(shift, (1, -1))), dtype=np.float64).ravel()
+        try:
+            by = np.array(shift, dtype=np.float64).reshape(-1)
+        except (TypeError, ValueError) as problem:
+            raise ValueError(f'shift must be "auto", None or {n_columns} numbers; got {shift!r}') from problem
         if len(by) != n_columns:
             raise ValueError(f"shift must have one number for each of {n_columns} columns; got {len(by)}")
+        if not np.isfinite(by).all():
+            raise ValueError(f"shift must hold finite numbers; got {shift!r}")
         if not invariant and by.any():
             raise ValueError(f"the {expansion.kernel} kernel changes when rows are shifted; use shift=None")
     by = by.astype(X.dtype).astype(np.float64)
     filled = _share_filled(X, by)
-    typical = expansion.monomials(round(filled.sum()))
-    if not sparse.issparse(X) and expansion.n_slots < 2 * typical:
-        return Shift(by, None)
+    nonzeros = float(filled.sum())
+    if not sparse.issparse(X) and expansion.n_slots < 2 * expansion.monomials(round(nonzeros)):
+        return Shift(by, None, nonzeros)
     place = np.empty(n_columns, dtype=np.int32)
     place[np.argsort(-filled, kind="stable")] = np.arange(n_columns, dtype=np.int32)
-    return Shift(by, place)
+    return Shift(by, place, nonzeros)
 
 
 def _sample(X, n_rows=SAMPLE):
@@ -114,7 +124,7 @@ def _sample(X, n_rows=SAMPLE):
 
 def _centre(X):
     """For each column its most frequent value, or its mean when no value is frequent."""
-    some, n_columns = _sample(X, SAMPLE // 4), X.shape[1]
+    some, n_columns = _sample(X, SAMPLE // 2), X.shape[1]
     n_some = some.shape[0]
     by = np.zeros(n_columns)
     filled = _share_filled(some, by)
@@ -131,8 +141,14 @@ def _centre(X):
             by[j] = values[best]
         else:
             means = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel() if means is None else means
-            by[j] = means[j]
+            by[j] = _readable(means[j], dense[:, k].std(dtype=np.float64))
     return by
+
+
+def _readable(mean, deviation):
+    """The mean, rounded to about a hundredth of the deviation: as good a shift, and easier to read."""
+    digits = 2 - floor(log10(deviation)) if deviation > 0 else 15
+    return round(float(mean), digits)
 
 
 def _share_filled(X, by):

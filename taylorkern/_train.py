@@ -1,10 +1,11 @@
 """Training: the problem, and the solvers' loops, schedules and stopping rules. The steps themselves are in csrc/.
 
 A solver has `epoch()`, which runs one and returns what it knows of the objective, and `model()`, the table that
-predicts. `train` runs epochs until the gap between primal and dual objective is small enough.
+predicts (see `Expansion.margin`; the stochastic solvers work on weights of features, the dual one on such a table).
+`train` runs epochs until the gap between primal and dual objective is small enough.
 """
 
-from math import sqrt
+from math import isfinite, log, log2, sqrt
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -38,9 +39,11 @@ class Problem:
         The user's C.
     n_jobs : int
         Threads that compute margins.
+    unit : float, default=None
+        What weights are divided by: their mean, or 1 for rows that are part of a stream.
     """
 
-    def __init__(self, X, y, weight, expansion, loss, C, n_jobs=1):
+    def __init__(self, X, y, weight, expansion, loss, C, n_jobs=1, unit=None):
         self.rows = Rows(X)
         self.y = y
         self.expansion = expansion
@@ -48,9 +51,9 @@ class Problem:
         self.n_jobs = n_jobs
         self.n_rows = self.rows.n_rows
         self.dtype = self.rows.dtype
-        mean = 1.0 if weight is None else float(weight.mean())
-        self.weight = None if weight is None else weight / mean
-        self.C = C * mean
+        unit = 1.0 if weight is None else unit or float(weight.mean())
+        self.weight = None if weight is None else weight / unit
+        self.C = C * unit
         self.lambda_ = 1 / (self.C * self.n_rows)
         self.rows.check_longest(expansion)
         self.n_monomials = self.rows.choose_walk(expansion)
@@ -60,26 +63,30 @@ class Problem:
         """A table of zeros, one for each slot."""
         return np.zeros(self.expansion.n_slots, dtype=self.dtype)
 
-    def training(self, w, block):
-        """C's view of the problem, with a table to train, and the rows to put in order: (training, rows)."""
+    def training(self, w, block, margin=None, update=None):
+        """C's view of the problem, with a table to train, and the rows to put in order: (training, rows).
+
+        By default the table holds the weights of features.
+        """
         rows = self.rows.twin()
         scratch = np.zeros(_core.training_scratch_bytes(rows, block), dtype=np.uint8)
-        return _core.Training(
-            rows, self.expansion.features, w, self.loss.name, self.y, self.weight, block, scratch
-        ), rows
+        margin, update = margin or self.expansion.features, update or self.expansion.features
+        return _core.Training(rows, margin, update, w, self.loss.name, self.y, self.weight, block, scratch), rows
 
-    def margins(self, w):
-        """y_i <w, phi(x_i)> of all rows, in float64."""
-        return np.multiply(dot_rows(self.rows, self.expansion, w, self.n_jobs), self.y, dtype=np.float64)
+    def margins(self, w, walked=None):
+        """y_i f(x_i) of all rows, in float64; w holds weights of features, or goes with the map `walked`."""
+        f = dot_rows(self.rows, self.expansion, walked or self.expansion.features, w, self.n_jobs)
+        return np.multiply(f, self.y, dtype=np.float64)
 
-    def add(self, w, coefficients):
-        """w += sum_i coefficients_i phi(x_i)."""
+    def add(self, table, coefficients, walked=None):
+        """Add sum_i coefficients_i phi(x_i) to a model's table, or to weights when `walked` are the features."""
+        walked = walked or self.expansion.update
         used = np.flatnonzero(coefficients).astype(np.int32)
         rows = self.rows.twin()
         rows.set_order(used)
         t = coefficients[used].astype(self.dtype)[:, None]
         for first, last in self.passes(len(used)):
-            _core.add(rows, self.expansion.features, first, last, w[:, None], t[first:last], self._scratch)
+            _core.add(rows, walked, first, last, table[:, None], t[first:last], self._scratch)
 
     def passes(self, n, block=8):
         """Ranges of n rows in random order, each of about 10 ms."""
@@ -126,81 +133,119 @@ class Dual:
     """
 
     certified = True
+    sweeps = 10
 
     def __init__(self, problem, random, tol, alpha=None):
         self.problem, self.random, self.tol = problem, random, tol
-        self.w = problem.table()
+        self.table = problem.table()
         n = problem.n_rows
         self.alpha = np.zeros(n) if alpha is None else alpha
         self.margin = np.zeros(n)
-        # Dense rows want many, to share each load of the table; sparse ones few, for their Gram matrix costs more.
-        self.block = 64 if problem.rows.core.walk_dense else 16
-        training, self.rows = problem.training(self.w, self.block)
-        self.state = _core.Dual(training, problem.C, self.alpha, self.margin, 4 if problem.rows.core.walk_dense else 2)
+        self.block = block_of(problem)
+        expansion = problem.expansion
+        training, self.rows = problem.training(self.table, self.block, expansion.margin, expansion.update)
+        self.state = _core.Dual(training, problem.C, self.alpha, self.margin, self.sweeps)
         self.active = np.arange(n, dtype=np.int32)
         self.gap = np.inf  # when all margins were last computed
-        self.primal = NAN
+        self.total = self._terms(self.active)[0]
+        self._kept_table = None
         if alpha is not None and alpha.any():
-            problem.add(self.w, problem.C * alpha * problem.y)
+            problem.add(self.table, problem.C * alpha * problem.y)
             self._evaluate()
 
     def epoch(self, last=False):
         """One epoch over the active rows; the last one ends with the true gap."""
-        problem, state = self.problem, self.state
-        order = self.random.permutation(self.active)
+        problem, state, active = self.problem, self.state, self.active
+        others = self.total - self._terms(active)[0]
+        order = self.random.permutation(active)
         self.rows.set_order(order)
         for begin, end in problem.passes(len(order), self.block):
             state.run(begin, end)
-        visited = len(order)
-        seen = problem.primal(self.margin, state.norm2)
-        dual = problem.dual(self.alpha, state.norm2)
-        if last or self._due(seen, visited):
-            dual = self._evaluate()
-            return Record(self.primal, dual, visited, seen)
-        self.active = self.active[~self._settled(self.active)]
-        return Record(NAN, dual, visited, seen)
+        terms, gaps, p = self._terms(active)
+        self.total = others + terms
+        dual = self.total / problem.n_rows - problem.lambda_ / 2 * state.norm2
+        gap = max(gaps, 0.0) / problem.n_rows  # of rows as they were visited; that of the others is taken for 0
+        seen = dual + gap
+        if last or gap <= self.tol * seen or gap <= SEEN_FRACTION * self.gap or not len(active):
+            primal, dual = self._evaluate()
+            return Record(primal, dual, len(active), seen)
+        self.active = active[~problem.loss.settled(self.margin[active], p, gap / seen)]
+        return Record(NAN, dual, len(active), seen)
 
-    def _due(self, seen, visited):
-        """Whether it is time to compute all margins: the gap seen by the visits has fallen to a fraction, or enough."""
-        p = self.problem.share(self.alpha)
-        loss = self.problem.loss
-        seen_gap = self.problem.mean(loss.value(self.margin) + p * self.margin - loss.dual(p))
-        return seen_gap <= self.tol * seen or seen_gap <= SEEN_FRACTION * self.gap or visited == 0
+    def known(self, record):
+        """The record of an epoch that ended without it, with the true objective."""
+        if isfinite(record.primal):
+            return record
+        primal, dual = self._evaluate()
+        return record._replace(primal=primal, dual=dual)
+
+    def _terms(self, rows):
+        """(sum of omega g(p), sum of omega (loss(v) + p v - g(p)), p) over some rows."""
+        weight, loss, v = self.problem.weight, self.problem.loss, self.margin[rows]
+        p = self.alpha[rows]
+        if weight is not None:
+            weight = weight[rows]
+            p = p / weight
+        dual = loss.dual(p)
+        gaps = loss.value(v) + p * v - dual
+        if weight is None:
+            return float(dual.sum()), float(gaps.sum()), p
+        return inner(weight, dual), inner(weight, gaps), p
 
     def _evaluate(self):
-        """All margins at the present w: the true gap, and who is active. Returns the dual objective."""
+        """All margins at the present w: who is active, and (primal, dual) as they are."""
         problem = self.problem
-        self.margin[:] = problem.margins(self.w)
+        self.margin[:] = problem.margins(self.table, problem.expansion.margin)
         self.state.norm2 = norm2 = problem.norm2(self.alpha, self.margin)
-        self.primal, dual = problem.primal(self.margin, norm2), problem.dual(self.alpha, norm2)
-        self.gap = self.primal - dual
-        self.active = np.flatnonzero(~self._settled(slice(None))).astype(np.int32)
-        return dual
-
-    def _settled(self, rows):
-        weight = self.problem.weight
-        p = self.alpha[rows] if weight is None else self.alpha[rows] / weight[rows]
-        return self.problem.loss.settled(self.margin[rows], p, SLACK)
+        self.total, gaps, p = self._terms(slice(None))
+        dual = self.total / problem.n_rows - problem.lambda_ / 2 * norm2
+        self.gap = gaps / problem.n_rows
+        primal = dual + self.gap
+        settled = problem.loss.settled(self.margin, p, max(self.gap / primal, 0.0) if primal > 0 else 0.0)
+        self.active = np.flatnonzero(~settled).astype(np.int32)
+        return primal, dual
 
     def keep(self):
         """Remember this epoch's end."""
-        self._kept = self.w.copy(), self.alpha.copy(), self.state.norm2
+        self._kept = self.alpha.copy(), self.state.norm2
+        # Where the table is larger than what an epoch changes, it is quicker to undo the epoch than to copy the table.
+        problem = self.problem
+        self._kept_table = None
+        if problem.expansion.n_slots * problem.n_rows <= problem.n_monomials * len(self.active):
+            self._kept_table = self.table.copy()
 
     def restore(self):
         """Return to the end of the last whole epoch."""
-        self.w[:], self.alpha[:], self.state.norm2 = self._kept
+        alpha, norm2 = self._kept
+        if self._kept_table is not None:
+            self.table[:] = self._kept_table
+        else:
+            self.problem.add(self.table, self.problem.C * (alpha - self.alpha) * self.problem.y)
+        self.alpha[:], self.state.norm2 = alpha, norm2
 
     def model(self):
         """The table that predicts."""
-        return self.w
+        return self.table
 
     def point(self):
         """A feasible dual point, and |w(alpha)|^2."""
         return self.alpha, self.state.norm2
 
 
-SLACK = 0.1  # margins may change by this much before a row that was left out matters again
-SEEN_FRACTION = 0.2
+def block_of(problem):
+    """Rows in a block: as many as make its Gram matrix cost about as much as its margins.
+
+    Both in multiply-adds a row: of the walk, and of the inner product with each other row, with what surrounds it. A
+    dense walk does eight of them in the time of one.
+    """
+    n_rows, rows = problem.n_rows, problem.rows
+    nonzeros = float(rows.histogram @ np.arange(len(rows.histogram))) / n_rows
+    monomials, eight = problem.n_monomials / n_rows, 8 if rows.core.walk_dense else 1
+    pairs = monomials / eight / (nonzeros / eight + 5)
+    return int(2 ** np.clip(round(log2(1.5 * pairs)), 4, 8))
+
+
+SEEN_FRACTION = 0.1  # of the last true gap: time to compute the true gap anew
 
 
 class Pegasos:
@@ -216,11 +261,16 @@ class Pegasos:
         self.problem, self.random, self.tol = problem, random, tol
         self.w, self.average = problem.table(), problem.table()
         self.alpha = np.zeros(problem.n_rows)
-        training, self.rows = problem.training(self.w, self.block)
         n_blocks = -(-problem.n_rows // self.block)
         # Without the projection, early steps of a loss with unbounded slopes run away.
         radius = 0.0 if problem.loss.lipschitz else problem.loss.radius / sqrt(problem.lambda_)
-        self.state = _core.Pegasos(training, problem.lambda_, n_blocks / problem.n_rows, radius, self.alpha)
+        t, norm2 = 0, 0.0
+        if alpha is not None and alpha.any():  # it counts as one epoch
+            self.alpha[:] = problem.C * alpha
+            problem.add(self.w, self.alpha * problem.y, problem.expansion.features)
+            t, norm2 = n_blocks, squared_norm(self.w)
+        training, self.rows = problem.training(self.w, self.block)
+        self.state = _core.Pegasos(training, problem.lambda_, n_blocks / problem.n_rows, radius, self.alpha, t, norm2)
         self.epochs = 0
 
     def epoch(self, last=False):
@@ -259,9 +309,13 @@ class Pegasos:
     def restore(self):
         """Nothing to do: the model is that of the last whole epoch already."""
 
+    def known(self, record):
+        """The true objective is always known."""
+        return record
+
     def model(self):
-        """The averaged iterate, or the last one where that is better."""
-        return self._kept[0]
+        """The table that predicts: the averaged iterate, or the last one where that is better."""
+        return self.problem.expansion.to_table(self._kept[0].copy())
 
     def point(self):
         """A feasible dual point, and |w(alpha)|^2."""
@@ -269,7 +323,10 @@ class Pegasos:
 
 
 class Adagrad:
-    """Steps with a size of their own for each slot, and the average of the iterates. It has no dual point."""
+    """Steps with a size of their own for each slot, and the average of the iterates. It has no dual point.
+
+    Parameters are those of the other solvers (alpha is of no use to it), and the state of a stream to go on with.
+    """
 
     certified = False
 
@@ -278,14 +335,16 @@ class Adagrad:
         if stream is None:
             stream = Stream(problem.table(), problem.table(), problem.table(), 0, 0, 0, NAN)
             stream.squares[:] = FLOOR
-        self.w, self.squares, self.average = (_grown(table, problem) for table in stream[:3])
+        self.w, self.squares, self.average = (
+            _grown(table, problem, fill) for table, fill in zip(stream[:3], (0, FLOOR, 0), strict=True)
+        )
         self.n_averaged, self.n_seen, self.n_restarted, self.eta = stream[3:]
         # Dense rows share each load of the table; sparse ones learn from one another at once.
         self.block = 8 if problem.rows.core.walk_dense else 1
         self.training, self.rows = problem.training(self.w, self.block)
         if np.isnan(self.eta):
-            self.eta = self._search()
-        self.epochs = 0
+            self.eta = self._search() if problem.n_rows >= SEARCH_FROM else UNSEARCHED
+        self.epochs, self._reached = 0, np.inf
 
     def stream(self):
         """The state, for the next batch."""
@@ -293,12 +352,16 @@ class Adagrad:
 
     def take_batch(self):
         """One pass over rows that are part of a stream."""
-        if self.n_seen >= 2 * self.n_restarted:  # so that the average is over at least the later half of the rows
+        # So that the average is over at least the later half of the rows.
+        if self.n_seen >= 2 * self.n_restarted or not self.n_averaged:
             self.average[:], self.n_averaged, self.n_restarted = 0, 0, self.n_seen
-        self.n_seen += self.problem.n_rows
-        self._steps(1 / (self.problem.C * self.n_seen))
+        weight = self.problem.weight
+        self.n_seen += self.problem.n_rows if weight is None else float(weight.sum())
         self._better = True
-        self.keep()
+        try:
+            self._steps(1 / (self.problem.C * self.n_seen))
+        finally:  # after Ctrl-C it stands where it is
+            self.keep()
 
     def _steps(self, lambda_):
         state = _core.Adagrad(self.training, self.squares, self.eta)
@@ -330,38 +393,55 @@ class Adagrad:
         n = self.n_averaged
         averaged = problem.primal(problem.margins(self.average) / n, squared_norm(self.average) / n**2)
         self._better = averaged <= last
+        if min(last, averaged) > self._reached:  # it went too far
+            self.eta *= 0.7
+        self._reached = min(last, averaged)
         return Record(min(last, averaged), NAN, problem.n_rows, NAN)
 
     def keep(self):
         """Remember this epoch's end."""
-        self._kept = self.average / self.average.dtype.type(self.n_averaged) if self._better else self.w.copy()
+        averaged = self._better and self.n_averaged
+        self._kept = self.average / self.average.dtype.type(self.n_averaged) if averaged else self.w.copy()
 
     def restore(self):
         """Nothing to do: the model is that of the last whole epoch already."""
 
+    def known(self, record):
+        """The true objective is always known."""
+        return record
+
     def model(self):
-        """The averaged iterate, or the last one where that is better."""
-        return self._kept
+        """The table that predicts: the averaged iterate, or the last one where that is better."""
+        return self.problem.expansion.to_table(self._kept.copy())
 
     def point(self):
         """It has none."""
         return None, NAN
 
     def _search(self):
-        """The step size that does best on a sample of the rows."""
+        """The step size that does best on a sample of the rows: up or down from 1, as long as that is better."""
         problem = self.problem
-        order = self.random.permutation(problem.n_rows)[:SEARCH_ROWS].astype(np.int32)
-        best, best_eta = np.inf, ETAS[0]
-        for eta in ETAS:
-            self.w[:], self.squares[:], self.average[:], self.n_averaged = 0, FLOOR, 0, 0
-            state = _core.Adagrad(self.training, self.squares, eta)
-            self.eta = eta
-            self._run(state, order, problem.lambda_)
-            value = self._sample_objective(order)
-            if value < best:
-                best, best_eta = value, eta
+        n_sample = min(max(problem.n_rows // 8, SEARCH_ROWS // 8), SEARCH_ROWS)
+        order = self.random.permutation(problem.n_rows)[:n_sample].astype(np.int32)
+        found = {1.0: self._try(1.0, order)}
+        for factor in (3.0, 1 / 3):
+            eta = factor
+            while abs(log(eta)) < 5 and found.setdefault(eta, self._try(eta, order)) < found[eta / factor]:
+                eta *= factor
+            if len(found) > 2:
+                break
         self.w[:], self.squares[:], self.average[:], self.n_averaged = 0, FLOOR, 0, 0
-        return best_eta
+        return min(found, key=lambda eta: found[eta])
+
+    def _try(self, eta, order):
+        """The objective after some epochs over a sample, the last of which is averaged."""
+        self.w[:], self.squares[:], self.eta = 0, FLOOR, eta
+        state = _core.Adagrad(self.training, self.squares, eta)
+        for _ in range(SEARCH_EPOCHS):
+            self.average[:], self.n_averaged = 0, 0
+            self._run(state, order, self.problem.lambda_)
+        value = self._sample_objective(order)
+        return value if isfinite(value) else float("inf")
 
     def _sample_objective(self, order):
         """The objective of the averaged iterate, with the loss on the rows of the sample."""
@@ -383,31 +463,32 @@ class Stream(NamedTuple):
     squares: np.ndarray
     average: np.ndarray
     n_averaged: int
-    n_seen: int  # rows
-    n_restarted: int  # rows that had been seen when the average began
+    n_seen: float  # rows, by their weights
+    n_restarted: float  # rows that had been seen when the average began
     eta: float
 
     @classmethod
     def after(cls, problem, table):
         """A stream that goes on from a model of another solver: the batch tells how large gradients are."""
-        w, squares = table.copy(), np.full(problem.expansion.n_slots, FLOOR, dtype=problem.dtype)
+        w, squares = _grown(table.copy(), problem), np.full(problem.expansion.n_slots, FLOOR, dtype=problem.dtype)
         training, rows = problem.training(w, 1)
         rows.set_order(np.arange(problem.n_rows, dtype=np.int32))
         state = _core.Adagrad(training, squares, 0.0)
         for first, last in problem.passes(problem.n_rows):
             state.run(first, last)
-        return cls(w, squares, problem.table(), 0, problem.n_rows, 0, ETAS[0])
+        return cls(w, squares, problem.table(), 0, problem.n_rows, 0, CAREFUL)
 
 
-def _grown(table, problem):
+def _grown(table, problem, fill=0):
     """The table with slots for new columns, which come behind the others."""
     more = problem.expansion.n_slots - len(table)
-    return table if more == 0 else np.concatenate([table, np.zeros(more, dtype=table.dtype)])
+    return table if more == 0 else np.concatenate([table, np.full(more, fill, dtype=table.dtype)])
 
 
 FLOOR = 1e-12  # of the sums of squared gradients
-ETAS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
-SEARCH_ROWS = 4096
+UNSEARCHED, SEARCH_FROM = 0.3, 32  # the step size where there are fewer rows than this to search on
+CAREFUL = 0.1  # the step size for a model that another solver has trained
+SEARCH_ROWS, SEARCH_EPOCHS = 16384, 3
 
 
 def inner(a, b):
@@ -438,7 +519,7 @@ class Outcome(NamedTuple):
     record: Record  # of the last epoch
 
 
-def train(solver, *, tol, max_iter, observe):
+def train(solver, *, tol, max_iter, observer=None):
     """Run epochs until the gap is at most tol times the primal objective.
 
     Parameters
@@ -446,12 +527,13 @@ def train(solver, *, tol, max_iter, observe):
     solver : Dual, Pegasos or Adagrad
         The solver. Afterwards it stands at the end of an epoch, also after Ctrl-C.
     tol : float
-        For a solver without a dual point: training ends when the objective falls by less than this share in each of two
-        epochs.
+        For a solver without a dual point: training ends when the objective falls by no more than this share in each of
+        two epochs.
     max_iter : int
         Epochs at most.
-    observe : callable
-        Called with each epoch's number, seconds since the start, and record; training ends when it returns True.
+    observer : Observer, default=None
+        Told when an epoch begins; and when one has ended its number, the seconds since the start and its record:
+        training ends when it then returns True.
 
     Returns
     -------
@@ -463,16 +545,20 @@ def train(solver, *, tol, max_iter, observe):
     try:
         while n_iter < max_iter and not converged and not stop:
             finished = False
-            known, record = record, solver.epoch(last=n_iter + 1 == max_iter)
+            if observer:
+                observer.begin_epoch()
+            before, record = record, solver.epoch(last=n_iter + 1 == max_iter)
             finished = True
             n_iter += 1
             solver.keep()
             if solver.certified:
                 converged = record.primal - record.dual <= tol * record.primal
             else:
-                slow = slow + 1 if known.primal - record.primal <= tol * record.primal else 0
+                slow = slow + 1 if 0 <= before.primal - record.primal <= tol * record.primal else 0
                 converged = slow >= 2
-            stop = observe(n_iter, perf_counter() - begin, record)
+            if observer:
+                stop = observer.end_epoch(n_iter, perf_counter() - begin, record)
+        record = solver.known(record)
     except KeyboardInterrupt:
         interrupted = True
         if not finished and n_iter:

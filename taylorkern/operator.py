@@ -4,16 +4,15 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
 from . import _core
-from ._expansion import Expansion, resolve_gamma
+from ._expansion import BARE_TO_DEGREE, Expansion, resolve_gamma
 from ._memory import check_memory
-from ._rows import PASS_MONOMIALS, Rows, check_rows
+from ._rows import Rows, check_rows
 
 # Bytes of a table from which on it pays to sort the rows: most of it is then in no cache (bench/features.py, part d:
 # Adult at degree 4 gains a quarter, covertype at degree 4 loses a tenth, because sorted rows are fetched one by one).
 SORT_FROM = 2**24
 # Monomials walked for each slot from which on a pass over all slots costs less than it saves; see _weigh_apart.
 WEIGH_FROM = 50
-WEIGH_TO_DEGREE = 20
 
 
 class TaylorOperator(LinearOperator):
@@ -75,7 +74,7 @@ class TaylorOperator(LinearOperator):
         total = self._rows.choose_walk(self._expansion)
         # Bare monomials are walked faster, but then the factors sqrt(c / a!) take a pass of their own over a table; and
         # at high degrees they are too small for a float32, as bare monomials are too large.
-        self._weigh_apart = total > WEIGH_FROM * self._expansion.n_slots and self._expansion.degree <= WEIGH_TO_DEGREE
+        self._weigh_apart = total > WEIGH_FROM * self._expansion.n_slots and self._expansion.degree <= BARE_TO_DEGREE
         if self._expansion.n_slots * X.dtype.itemsize > SORT_FROM and not self._rows.core.walk_dense:
             self._rows.sort()
         check_memory(0, memory_limit, "nothing")
@@ -93,7 +92,7 @@ class TaylorOperator(LinearOperator):
             if self._weigh_apart:
                 table = self._empty(self.n_slots, columns.stop - columns.start)
                 table[...] = V[:, columns]
-                self._weigh(table)
+                self._expansion.weigh(self._expansion.features, table)
             else:
                 table = np.ascontiguousarray(V[:, columns], dtype=self.dtype)
             for first, last in rows.passes(self._expansion):
@@ -114,7 +113,7 @@ class TaylorOperator(LinearOperator):
                 part = np.ascontiguousarray(T[rows.stored(first, last), columns], dtype=self.dtype)
                 _core.add(rows.core, walked, first, last, table, part, scratch)
             if self._weigh_apart:
-                self._weigh(table)
+                self._expansion.weigh(self._expansion.features, table)
             if table is not out:
                 out[:, columns] = table
         return out
@@ -136,17 +135,6 @@ class TaylorOperator(LinearOperator):
 
     def _walked(self):
         return self._expansion.bare if self._weigh_apart else self._expansion.features
-
-    def _weigh(self, table):
-        """Multiply each slot by its monomial's factor sqrt(c / a!)."""
-        features, tops = self._expansion.features, self._expansion.ranks[-1]
-        scratch = np.empty(_core.weigh_scratch_bytes(features, table.itemsize), dtype=np.uint8)
-        first, end = 0, self._expansion.n_columns + 1
-        while first < end:
-            last = int(np.searchsorted(tops, tops[first] + PASS_MONOMIALS, side="right")) - 1
-            last = min(max(last, first + 1), end)
-            _core.weigh(features, first, last, table, scratch)
-            first = last
 
     def _empty(self, n_rows, width):
         n_bytes = n_rows * width * self.dtype.itemsize

@@ -30,6 +30,23 @@ TABLES = {"dual": 2, "pegasos": 4, "adagrad": 4}
 SAMPLE = 2**12  # rows that are kept to tell how often a monomial occurs
 
 
+def _check_count(name, value):
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        raise ValueError(f"{name} must be an integer > 0; got {value!r}")
+
+
+def _check_labels(targets, classes):
+    unknown = np.setdiff1d(targets, classes)
+    if len(unknown):
+        raise ValueError(f"y has the label {unknown[0]!r}, which is not one of the classes {classes!r}")
+
+
+def _same_shift(one, other):
+    if one is None or other is None:
+        return one is other
+    return np.array_equal(one.by, other.by) and np.array_equal(one.place, other.place)
+
+
 def _has_probabilities(estimator):
     if estimator.loss != "log_loss":
         raise AttributeError(f"probability estimates are not available for loss={estimator.loss!r}")
@@ -209,16 +226,16 @@ class TaylorSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self._check_memory(rows, expansion, shift)
         problem = self._problem(rows, targets, sample_weight, classes, expansion, shift)
         random = check_random_state(self.random_state)
-        solver = _train.SOLVERS[self.solver](problem, random, self.tol, self._warm_alpha(problem))
+        solver = _train.SOLVERS[self.solver](problem, random, self.tol, **self._warm(problem, shift))
 
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
         observer = Observer(
             self,
             {"X": X, "y": y, "metadata": metadata},
-            lambda: self._model_attributes(solver.model(), problem, shift, classes),
+            lambda: self._model_attributes(solver.model().copy(), problem, shift, classes),
         )
         with observer.watching():
-            outcome = _train.train(solver, tol=self.tol, max_iter=self.max_iter, observe=observer)
+            outcome = _train.train(solver, tol=self.tol, max_iter=self.max_iter, observer=observer)
         if outcome.n_iter == 0:
             raise KeyboardInterrupt
         alpha, norm2 = solver.point()
@@ -230,11 +247,11 @@ class TaylorSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         validate_data(self, X, skip_check_array=True)  # this late, so that a failed fit changes nothing
         self.__dict__.update(self._model_attributes(solver.model(), problem, shift, classes))
         self.n_iter_ = outcome.n_iter
-        self.history_ = observer.history()
+        self.history_ = observer.history(outcome.record)
         self.certificate_ = certificate
         self.interrupted_ = outcome.interrupted
         self._alpha = alpha if self.warm_start else None
-        self._stream = solver.stream() if self.solver == "adagrad" else None
+        self._stream = solver.stream() if self.warm_start and self.solver == "adagrad" else None
         if outcome.interrupted:
             raise KeyboardInterrupt
         self._warn(problem, outcome)
@@ -243,8 +260,10 @@ class TaylorSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def partial_fit(self, X, y, classes=None, sample_weight=None):
         """Train on a batch of rows, whatever the solver by steps of "adagrad": for data that arrives in pieces.
 
-        Bandwidth, shift and the order of columns are those of the first batch, and stay. The model is the average of
-        the iterates over at least the later half of the rows seen. There is no certificate; `certify` makes one.
+        Bandwidth, shift and the order of columns are those of the first batch, and stay. C has the meaning that it has
+        for all the rows seen so far as one training set, so that rows which come again count again. The model is the
+        average of the iterates over at least the later half of the rows seen. There is no certificate; `certify` makes
+        one.
 
         Parameters
         ----------
@@ -277,29 +296,24 @@ class TaylorSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
                 )
             classes = self.classes_
             expansion, shift = self._grown(X, rows)
-        unknown = np.setdiff1d(targets, classes)
-        if len(unknown):
-            raise ValueError(f"y has the label {unknown[0]!r}, which is not one of the classes {classes!r}")
+        _check_labels(targets, classes)
         if not first:
             rows = rows.astype(self._table.dtype, copy=False)
         self._check_memory(rows, expansion, shift, tables=TABLES["adagrad"])
-        problem = self._problem(rows, targets, sample_weight, classes, expansion, shift)
+        problem = self._problem(rows, targets, sample_weight, classes, expansion, shift, unit=1.0)
         random = check_random_state(self.random_state)
         stream = getattr(self, "_stream", None)
         if stream is None and not first:
-            stream = _train.Stream.after(problem, self._table)
+            stream = _train.Stream.after(problem, self._weights())
         solver = _train.Adagrad(problem, random, self.tol, stream=stream)
         try:
             solver.take_batch()
-        finally:
-            if first or not self.grow:
-                validate_data(self, X, reset=first, skip_check_array=True)
-            else:
-                self.n_features_in_ = rows.shape[1]
+        finally:  # after Ctrl-C too: the steps that were taken count
+            if first:
+                validate_data(self, X, skip_check_array=True)
             self.__dict__.update(self._model_attributes(solver.model(), problem, shift, classes))
-            self._stream = solver.stream()
-            self._alpha = None
             self.n_iter_ = getattr(self, "n_iter_", 0) + 1
+            self._stream, self._alpha = solver.stream(), None
             self.__dict__.pop("certificate_", None)
         return self
 
@@ -326,8 +340,10 @@ class TaylorSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             Also kept as `certificate_`.
         """
         check_is_fitted(self)
+        _check_count("max_iter", max_iter)
         rows, targets = self._check_data(X, y)
         validate_data(self, X, reset=False, skip_check_array=True)
+        _check_labels(targets, self.classes_)
         self._check_memory(rows, self._expansion, self._shift, tables=TABLES["dual"])
         problem = self._problem(
             rows.astype(self._table.dtype, copy=False),
@@ -338,10 +354,10 @@ class TaylorSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             self._shift,
         )
         random = check_random_state(self.random_state)
-        margins = problem.margins(self._table)
-        primal = problem.primal(margins, _train.squared_norm(self._table))
+        margins = problem.margins(self._table, self._expansion.margin)
+        primal = problem.primal(margins, _train.squared_norm(self._expansion.to_weights(self._table.copy())))
         solver = _train.Dual(problem, random, self.tol, _train.dual_start(problem, margins))
-        _train.train(solver, tol=self.tol, max_iter=max_iter, observe=lambda *_: False)
+        _train.train(solver, tol=self.tol, max_iter=max_iter)
         alpha, norm2 = solver.point()
         self.certificate_ = certify(problem, primal, alpha, norm2, random)
         return self.certificate_
@@ -423,7 +439,7 @@ class TaylorSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         """The weights of the features of the shifted rows, in the order of the user's columns."""
         check_is_fitted(self)
         place = None if self._shift is None else self._shift.place
-        return in_user_order(self._expansion, self._table, place)[None, :]
+        return in_user_order(self._expansion, self._weights(), place)[None, :]
 
     def top_monomials(self, k=20):
         """The strongest interactions between columns.
@@ -449,24 +465,29 @@ class TaylorSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         x0 * x2
         """
         check_is_fitted(self)
-        if isinstance(k, bool) or not isinstance(k, Integral) or k < 1:
-            raise ValueError(f"k must be an integer > 0; got {k!r}")
+        _check_count("k", k)
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
         names = [shifted_name(name, by) for name, by in zip(names, self.shift_, strict=True)]
         place = None if self._shift is None else self._shift.place
-        return strongest(self._expansion, self._table, place, names, self._sample, int(k))
+        return strongest(self._expansion, self._weights(), place, names, self._sample, int(k))
 
     # Help.
 
     def _check_parameters(self):
         _positive("C", self.C)
         _positive("tol", self.tol)
-        if self.loss not in LOSSES:
-            raise ValueError(f"loss must be one of {', '.join(LOSSES)}; got {self.loss!r}")
-        if self.solver not in _train.SOLVERS:
-            raise ValueError(f"solver must be one of {', '.join(_train.SOLVERS)}; got {self.solver!r}")
-        if isinstance(self.max_iter, bool) or not isinstance(self.max_iter, Integral) or self.max_iter < 1:
-            raise ValueError(f"max_iter must be an integer > 0; got {self.max_iter!r}")
+        for name, allowed in (("loss", LOSSES), ("solver", _train.SOLVERS)):
+            value = getattr(self, name)
+            if not isinstance(value, str) or value not in allowed:
+                raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {value!r}")
+        _check_count("max_iter", self.max_iter)
+        for name in ("grow", "warm_start"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise ValueError(f"{name} must be True or False; got {getattr(self, name)!r}")
+        if not isinstance(self.verbose, Integral):
+            raise ValueError(f"verbose must be an integer; got {self.verbose!r}")
+        if self.n_jobs is not None and not isinstance(self.n_jobs, Integral):
+            raise ValueError(f"n_jobs must be an integer or None; got {self.n_jobs!r}")
 
     def _check_data(self, X, y):
         """(rows as `check_rows` returns them, labels)."""
@@ -500,12 +521,14 @@ class TaylorSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def _expand(self, n_columns, gamma):
         return Expansion(n_columns, degree=self.degree, gamma=gamma, kernel=self.kernel, coef0=self.coef0)
 
-    def _problem(self, rows, targets, sample_weight, classes, expansion, shift):
+    def _problem(self, rows, targets, sample_weight, classes, expansion, shift, unit=None):
         """Shifted rows, labels -1 and 1, weights; rows of weight 0 are left out."""
         weight = None
         if sample_weight is not None or self.class_weight is not None:
             weight = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
             of_class = compute_class_weight(self.class_weight, classes=classes, y=targets)
+            if not (np.isfinite(of_class).all() and (of_class >= 0).all()):
+                raise ValueError(f"class_weight must hold finite numbers >= 0; got {self.class_weight!r}")
             weight = weight * of_class[np.searchsorted(classes, targets)]
         y = np.where(targets == classes[1], 1, -1).astype(np.int8)
         if weight is not None and not weight.all():
@@ -516,15 +539,21 @@ class TaylorSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if shift is not None:
             rows = shift(rows)
         n_jobs = effective_n_jobs(self.n_jobs)
-        return _train.Problem(rows, y, weight, expansion, LOSSES[self.loss], float(self.C), n_jobs)
+        return _train.Problem(rows, y, weight, expansion, LOSSES[self.loss], float(self.C), n_jobs, unit)
 
-    def _warm_alpha(self, problem):
-        """The last fit's dual point, where it fits this problem."""
-        alpha = getattr(self, "_alpha", None) if self.warm_start else None
+    def _warm(self, problem, shift):
+        """Where the last fit ended, as far as that is of use for this problem: arguments of a solver."""
+        if not self.warm_start or not hasattr(self, "_table"):
+            return {}
+        if self.solver == "adagrad":
+            same = self._stream is not None and self._stream.w.dtype == problem.dtype
+            same = same and self._expansion.__reduce__() == problem.expansion.__reduce__()
+            return {"stream": self._stream} if same and _same_shift(shift, self._shift) else {}
+        alpha = self._alpha
         if alpha is None or len(alpha) != problem.n_rows:
-            return None
+            return {}
         weight = 1.0 if problem.weight is None else problem.weight
-        return np.minimum(alpha, weight) if problem.loss.lipschitz else alpha.copy()
+        return {"alpha": np.minimum(alpha, weight) if problem.loss.lipschitz else alpha.copy()}
 
     def _model_attributes(self, table, problem, shift, classes):
         """Everything that prediction needs."""
@@ -552,10 +581,13 @@ class TaylorSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if hasattr(self, "feature_names_in_"):
             raise ValueError("a model with named columns cannot grow")
         shift = None if self._shift is None else self._shift.grow(rows.shape[1])
-        return self._expand(rows.shape[1], self.gamma_), shift
+        return self._expansion.grow(rows.shape[1]), shift
 
     def _values(self, X):
-        return dot_rows(Rows(X), self._expansion, self._table, effective_n_jobs(self.n_jobs))
+        return dot_rows(Rows(X), self._expansion, self._expansion.margin, self._table, effective_n_jobs(self.n_jobs))
+
+    def _weights(self):
+        return self._expansion.to_weights(self._table.copy())
 
     def _warn(self, problem, outcome):
         n_underflowed = self.certificate_.n_underflowed

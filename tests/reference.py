@@ -10,6 +10,8 @@ from math import comb, factorial, prod, sqrt
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import brentq
+from scipy.special import entr, expit
 
 
 class Kernel(NamedTuple):
@@ -180,6 +182,102 @@ def svm_optimum(K, y, lam, n_sweeps=20_000, tolerance=1e-12):
         if primal - dual < tolerance:
             break
     return dual, primal
+
+
+# Losses and steps: docs/mathematics.md, sections 5 and 7. Margins are v_i = y_i f(x_i), weights omega_i.
+
+LOSSES = ("hinge", "squared_hinge", "log_loss")
+
+
+def slope(loss, v):
+    """-loss'(v)."""
+    return {"hinge": 1.0 * (v < 1), "squared_hinge": 2 * np.maximum(0, 1 - v), "log_loss": expit(-v)}[loss]
+
+
+def dual_term(loss, p):
+    """g(p), with loss(v) = max_p g(p) - p v."""
+    return {"hinge": p, "squared_hinge": p - p**2 / 4, "log_loss": entr(p) + entr(1 - p)}[loss]
+
+
+def dual_objective(loss, K, y, omega, C, alpha):
+    """W D(alpha) = sum_i omega_i g(alpha_i / omega_i) - C/2 |sum_i alpha_i y_i phi(x_i)|^2."""
+    return (omega * dual_term(loss, alpha / omega)).sum() - C / 2 * (alpha * y) @ K @ (alpha * y)
+
+
+def best_alpha(loss, alpha, omega, v, q):
+    """Where omega g(a / omega) - (a - alpha) v - q/2 (a - alpha)^2 is largest, over the a on which g is defined."""
+    if loss == "hinge":
+        return np.clip(alpha + (1 - v) / q, 0, omega) if q > 0 else omega if v < 1 else alpha
+    if loss == "squared_hinge":
+        return max(0, alpha + (1 - v - alpha / (2 * omega)) / (q + 1 / (2 * omega)))
+    p = alpha / omega  # the derivative is 0 at omega expit(h), where h + v + omega q (expit(h) - p) = 0
+    low, high = -v - omega * q * (1 - p) - 1, -v + omega * q * p + 1
+    return omega * expit(brentq(lambda h: h + v + omega * q * (expit(h) - p), low, high, xtol=1e-14))
+
+
+# A sweep over a block is the last when it changes no alpha by more than this part of the first sweep's largest change.
+ENOUGH = 0.05
+
+
+def dual_pass(loss, K, y, omega, C, alpha, order, block=1, sweeps=1):
+    """Dual coordinate ascent on the kernel matrix: (alpha, each row's margin when its block began).
+
+    Rows that would not move by that margin are left out of the block.
+    """
+    Q = C * np.outer(y, y) * K
+    alpha, margins = alpha.copy(), np.full(len(y), np.nan)
+    for first in range(0, len(order), block):
+        rows = order[first : first + block]
+        margins[rows] = Q[rows] @ alpha
+        rows = [i for i in rows if best_alpha(loss, alpha[i], omega[i], margins[i], Q[i, i]) != alpha[i]]
+        changes = []  # the largest one of each sweep
+        while len(changes) < sweeps and (len(changes) < 2 or changes[-1] > ENOUGH * changes[0]):
+            before = alpha.copy()
+            for i in rows:
+                alpha[i] = best_alpha(loss, alpha[i], omega[i], Q[i] @ alpha, Q[i, i])
+            changes.append(np.abs(alpha - before).max())
+    return alpha, margins
+
+
+def pegasos(loss, Phi, y, omega, lam, batches, share, radius=0.0):
+    """The iterates of steps 1 / (lambda k), as (w, alpha) with w = sum_i alpha_i y_i phi(x_i); radius 0 is infinity."""
+    w, alpha = np.zeros(Phi.shape[1]), np.zeros(len(y))
+    iterates = []
+    for k, rows in enumerate(batches, start=1):
+        slopes = omega[rows] * slope(loss, y[rows] * (Phi[rows] @ w))
+        w, alpha = (1 - 1 / k) * w, (1 - 1 / k) * alpha
+        w += share / (lam * k) * (slopes * y[rows]) @ Phi[rows]
+        alpha[rows] += share / (lam * k) * slopes
+        norm = np.linalg.norm(w)
+        if radius and norm > radius:
+            w, alpha = radius / norm * w, radius / norm * alpha
+        iterates.append((w, alpha))
+    return iterates
+
+
+def adapt(Phi, t, w, squares, eta, together=1):
+    """AdaGrad's steps by t_i phi(x_i), the gradients of so many rows summed up: (w, squares)."""
+    for first in range(0, len(t), together):
+        g = t[first : first + together] @ Phi[first : first + together]
+        squares = squares + g**2
+        w = w + eta * g / np.sqrt(squares)
+    return w, squares
+
+
+def adagrad(loss, Phi, y, omega, w, squares, eta, batches, together=1):
+    """The same by the slopes of the loss, with the margins of a batch taken together: (w, squares)."""
+    for rows in batches:
+        t = omega[rows] * y[rows] * slope(loss, y[rows] * (Phi[rows] @ w))
+        moving = t != 0
+        w, squares = adapt(Phi[rows[moving]], t[moving], w, squares, eta, together)
+    return w, squares
+
+
+def shifted(X, by, place):
+    """X - by, in the type of X, with column j as number place[j]."""
+    moved = np.empty_like(X)
+    moved[:, place] = X - by.astype(X.dtype)
+    return moved
 
 
 # Rounding.

@@ -1,0 +1,704 @@
+"""Training finds the optimum that LIBLINEAR finds on stored features, the same bits each time, and can be watched."""
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+import textwrap
+from concurrent.futures import ThreadPoolExecutor
+from math import sqrt
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
+
+from taylorkern import TaylorFeatures, TaylorSVC, _rows
+
+LOSSES = {
+    "hinge": lambda v: np.maximum(0, 1 - v),
+    "squared_hinge": lambda v: np.maximum(0, 1 - v) ** 2,
+    "log_loss": lambda v: np.logaddexp(0, -v),
+}
+SOLVERS = ("dual", "pegasos", "adagrad")
+
+slow = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+# Two test sets, with labels -1 and 1, the latter in fewer rows.
+
+
+def dense_data(n_rows=301, seed=0):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n_rows, 4)) + np.array([0.5, -1.0, 0.0, 2.0])
+    y = np.sin(2 * X[:, 0]) + (X[:, 1] + 1) * X[:, 2] + 0.4 * random.normal(size=n_rows) > 0.5
+    return X, np.where(y, 1, -1)
+
+
+def sparse_data(n_rows=403, seed=0):
+    """CSR rows: columns of 0 and 1, one of them mostly 1, and two of other numbers."""
+    random = np.random.default_rng(seed)
+    X = (random.uniform(size=(n_rows, 9)) < [0.1, 0.3, 0.9, 0.2, 0.4, 0.05, 0.3, 0.3, 0.2]).astype(float)
+    X[:, 7:] *= random.normal(size=(n_rows, 2))
+    y = X[:, 1] + X[:, 2] * X[:, 4] - X[:, 3] + X[:, 7] + 0.4 * random.normal(size=n_rows) > 0.8
+    return sparse.csr_array(X), np.where(y, 1, -1)
+
+
+DATA = {"dense": dense_data, "sparse": sparse_data}
+SETTINGS = {
+    "dense": {"degree": 3, "gamma": 0.15, "C": 2.0},
+    "sparse": {"degree": 2, "gamma": 0.2, "C": 1.0},
+}
+
+
+# What the package trains on, as an ordinary linear model on stored features.
+
+
+def stored_features(model, X):
+    X = X.toarray() if sparse.issparse(X) else np.asarray(X)
+    features = TaylorFeatures(degree=model.degree_, gamma=model.gamma_, kernel=model.kernel, coef0=model.coef0)
+    return features.fit_transform(X.astype(np.float64) - model.shift_).toarray()
+
+
+def objective(w, Phi, y, C, loss, weight=None):
+    """lambda/2 |w|^2 + mean loss, lambda = 1 / (C sum of weights)."""
+    weight = np.ones(len(y)) if weight is None else weight
+    return (w @ w / (2 * C) + weight @ LOSSES[loss](y * (Phi @ w))) / weight.sum()
+
+
+def optimum(Phi, y, C, loss, weight=None):
+    """The objective that scikit-learn's solvers reach."""
+    if loss == "log_loss":
+        linear = LogisticRegression(C=C, fit_intercept=False, solver="newton-cholesky", tol=1e-10, max_iter=1000)
+    else:
+        linear = LinearSVC(C=C, loss=loss, dual=True, fit_intercept=False, tol=1e-9, max_iter=1_000_000, random_state=0)
+    linear.fit(Phi, y, sample_weight=weight)
+    return objective(linear.coef_[0].astype(np.float64), Phi, y, C, loss, weight)
+
+
+def true_objective(model, X, y, weight=None):
+    """Of the model's own weights."""
+    w = model.coef_[0].astype(np.float64)
+    return objective(w, stored_features(model, X), y, model.C, model.loss, weight)
+
+
+def sample_weight(n_rows):
+    random = np.random.default_rng(7)
+    return random.uniform(0.5, 1.5, size=n_rows) * (random.uniform(size=n_rows) < 0.8)
+
+
+# (class_weight, with sample_weight)
+WEIGHTS = {
+    "no weights": (None, False),
+    "balanced": ("balanced", False),
+    "by class": ({1: 2.5, -1: 0.4}, False),
+    "by row": (None, True),
+    "by class and row": ({1: 1.5}, True),
+}
+
+
+def weights_of(name, y):
+    """(class_weight, sample_weight, what each row weighs)."""
+    class_weight, by_row = WEIGHTS[name]
+    given = sample_weight(len(y)) if by_row else None
+    per_class = {-1: 1.0, 1: 1.0}
+    if class_weight == "balanced":
+        per_class = {c: len(y) / (2 * (y == c).sum()) for c in (-1, 1)}
+    elif class_weight:
+        per_class |= class_weight
+    return class_weight, given, np.array([per_class[c] for c in y]) * (1.0 if given is None else given)
+
+
+# The optimum.
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("data", DATA)
+def test_dual_objective_equals_liblinears(data, loss, weights):
+    X, y = DATA[data]()
+    class_weight, given, weight = weights_of(weights, y)
+    model = TaylorSVC(**SETTINGS[data], loss=loss, class_weight=class_weight, tol=1e-5, max_iter=10_000, random_state=0)
+    model.fit(X, y, sample_weight=given)
+    found = true_objective(model, X, y, weight)
+    best = optimum(stored_features(model, X), y, model.C, loss, weight)
+    assert best * (1 - 1e-7) <= found <= best * (1 + 1.1e-5)  # 1e-5 is what tol promises
+    assert model.certificate_.primal == pytest.approx(found, rel=1e-10)
+    assert found * (1 - 1e-5) <= model.certificate_.dual <= best * (1 + 1e-7)
+
+
+@pytest.mark.parametrize("weights", ["no weights", "by class and row"])
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("solver", ["pegasos", "adagrad"])
+@pytest.mark.parametrize("data", DATA)
+@slow
+def test_stochastic_solvers_come_within_two_percent_of_liblinear_in_30_epochs(data, solver, loss, weights):
+    X, y = DATA[data]()
+    class_weight, given, weight = weights_of(weights, y)
+    model = TaylorSVC(
+        **SETTINGS[data],
+        loss=loss,
+        solver=solver,
+        class_weight=class_weight,
+        tol=1e-9,
+        max_iter=30,
+        random_state=0,
+    )
+    model.fit(X, y, sample_weight=given)
+    found = true_objective(model, X, y, weight)
+    best = optimum(stored_features(model, X), y, model.C, loss, weight)
+    assert best * (1 - 1e-7) <= found <= 1.02 * best
+    assert model.certificate_.primal == pytest.approx(found, rel=1e-10)
+    assert solver == "adagrad" or 0.5 * best < model.certificate_.dual <= best * (1 + 1e-7)
+
+
+@pytest.mark.parametrize("kernel", ["exponential", "polynomial", [0.5, 2.0, 0.0, 1.0]])
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("data", DATA)
+def test_other_kernels_are_trained_to_their_optimum(data, loss, kernel):
+    X, y = DATA[data]()
+    model = TaylorSVC(
+        degree=3, gamma=0.1, kernel=kernel, coef0=0.5, C=0.1, loss=loss, tol=1e-5, max_iter=20_000, random_state=0
+    )
+    model.fit(X, y)
+    found, best = true_objective(model, X, y), optimum(stored_features(model, X), y, 0.1, loss)
+    assert best * (1 - 1e-6) <= found <= best * (1 + 1.1e-5)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("data", DATA)
+def test_single_precision_costs_no_more_than_its_rounding(data, loss):
+    X, y = DATA[data]()
+    model = TaylorSVC(**SETTINGS[data], loss=loss, tol=1e-4, max_iter=10_000, random_state=0).fit(X.astype("f"), y)
+    assert model.coef_.dtype == np.float32
+    found, best = true_objective(model, X, y), optimum(stored_features(model, X), y, model.C, loss)
+    assert best * (1 - 1e-6) <= found <= best * (1 + 1.2e-4)
+    assert model.certificate_.primal == pytest.approx(found, rel=1e-5)
+
+
+@pytest.mark.parametrize("solver", ["pegasos", "adagrad"])
+@pytest.mark.parametrize("data", DATA)
+@slow
+def test_stochastic_solvers_work_in_single_precision(data, solver):
+    X, y = DATA[data]()
+    model = TaylorSVC(**SETTINGS[data], solver=solver, tol=1e-9, max_iter=30, random_state=0).fit(X.astype("f"), y)
+    assert model.coef_.dtype == np.float32
+    assert true_objective(model, X, y) <= 1.02 * optimum(stored_features(model, X), y, model.C, "hinge")
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("data", DATA)
+@slow
+def test_each_instruction_set_finds_the_optimum(data, solver, instruction_set):
+    X, y = DATA[data]()
+    model = TaylorSVC(**SETTINGS[data], solver=solver, tol=1e-9, max_iter=30, random_state=0).fit(X, y)
+    assert true_objective(model, X, y) <= 1.02 * optimum(stored_features(model, X), y, model.C, "hinge")
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("data", DATA)
+def test_any_tolerance_can_be_reached(data, loss):
+    X, y = DATA[data]()
+    model = TaylorSVC(**SETTINGS[data], loss=loss, tol=1e-10, max_iter=3000, random_state=0).fit(X, y)
+    assert model.certificate_.relative_gap <= 1e-10
+    best = optimum(stored_features(model, X), y, model.C, loss)
+    assert true_objective(model, X, y) == pytest.approx(best, rel=1e-8)
+
+
+@pytest.mark.parametrize("n_rows", [2, 3, 17, 65])
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("data", DATA)
+@slow
+def test_few_rows_are_trained_on_too(data, solver, n_rows):
+    X, y = DATA[data](70)
+    X, y = X[:n_rows], y[:n_rows].copy()
+    y[:2] = -1, 1
+    # Many epochs, for there are few steps in one of them.
+    model = TaylorSVC(**SETTINGS[data], solver=solver, tol=1e-5, max_iter=400, random_state=0).fit(X, y)
+    assert true_objective(model, X, y) <= 1.02 * optimum(stored_features(model, X), y, model.C, "hinge")
+
+
+# Weights.
+
+
+def settings_for_weights(solver, loss):
+    return TaylorSVC(
+        degree=2, gamma=0.2, C=1.0, loss=loss, solver=solver, shift=None, tol=1e-9, max_iter=10_000, random_state=0
+    )
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("data", DATA)
+def test_weight_two_is_the_row_twice_and_weight_zero_the_row_left_out_to_the_accuracy_of_the_gap(data, loss):
+    X, y = DATA[data](150)
+    repeats = np.random.default_rng(1).integers(0, 4, size=150)
+    weighted = settings_for_weights("dual", loss).fit(X, y, sample_weight=repeats)
+    at = np.repeat(np.arange(150), repeats)
+    repeated = settings_for_weights("dual", loss).fit(X[at], y[at])
+    one, other = weighted.certificate_, repeated.certificate_
+    assert one.primal == pytest.approx(other.primal, rel=2e-9)
+    assert one.dual == pytest.approx(other.dual, rel=2e-9)
+    # The objective is lambda-strongly convex, so that each w is no farther than this from the optimum.
+    radius = sqrt(2 * repeats.sum()) * (sqrt(one.gap) + sqrt(other.gap))
+    assert radius < 2e-3
+    assert np.abs(weighted.decision_function(X) - repeated.decision_function(X)).max() <= radius
+
+
+@pytest.mark.parametrize("solver", ["pegasos", "adagrad"])
+@pytest.mark.parametrize("data", DATA)
+@slow
+def test_weights_are_repetitions_for_stochastic_solvers_too(data, solver):
+    X, y = DATA[data](150)
+    repeats = np.random.default_rng(1).integers(0, 4, size=150)
+    at = np.repeat(np.arange(150), repeats)
+    model = settings_for_weights(solver, "hinge").set_params(max_iter=60)
+    weighted = model.fit(X, y, sample_weight=repeats).certificate_.primal
+    repeated = model.fit(X[at], y[at]).certificate_.primal
+    assert weighted == pytest.approx(repeated, rel=0.02)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@slow
+def test_rows_of_weight_zero_take_no_part_in_training(solver):
+    """The order of the rows is drawn among the others: the same bits."""
+    X, y = dense_data()
+    weight = sample_weight(len(y))
+    used = weight > 0
+    model = TaylorSVC(gamma=0.15, solver=solver, shift=[0.5, -1.0, 0.0, 2.0], max_iter=10, random_state=0)
+    coef = model.fit(X, y, sample_weight=weight).coef_
+    assert np.array_equal(model.fit(X[used], y[used], sample_weight=weight[used]).coef_, coef)
+
+
+@given(
+    factor=st.sampled_from([0.25, 2.0, 1024.0]),
+    solver=st.sampled_from(SOLVERS),
+    loss=st.sampled_from(list(LOSSES)),
+    seed=st.integers(0, 2**32 - 1),
+    data=st.sampled_from(list(DATA)),
+)
+@settings(max_examples=25)
+@slow
+def test_larger_weights_are_a_larger_C(factor, solver, loss, seed, data):
+    """By powers of two, which do not round: the same bits."""
+    X, y = DATA[data](60, seed)
+    y[:2] = -1, 1
+    weight = np.random.default_rng(seed).uniform(0.1, 2, size=60)
+    one, other = (
+        TaylorSVC(gamma=0.2, C=C, solver=solver, loss=loss, max_iter=4, random_state=0) for C in (3.0, 3.0 / factor)
+    )
+    one.fit(X, y, sample_weight=weight)
+    other.fit(X, y, sample_weight=factor * weight)
+    assert np.array_equal(one.coef_, other.coef_)
+    assert one.certificate_.primal == other.certificate_.primal
+
+
+def test_class_weights_are_weights_of_the_rows():
+    X, y = dense_data()
+    model = TaylorSVC(gamma=0.15, tol=1e-6, max_iter=10_000, random_state=0)
+    by_row = model.fit(X, y, sample_weight=np.where(y == 1, 3.0, 0.5)).coef_
+    by_class = model.set_params(class_weight={1: 3.0, -1: 0.5}).fit(X, y).coef_
+    assert np.array_equal(by_row, by_class)
+
+
+# The same bits.
+
+
+@pytest.fixture
+def short_passes(monkeypatch):
+    """Many passes over few rows, so that several threads have something to do."""
+    monkeypatch.setattr(_rows, "PASS_MONOMIALS", 2**12)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("data", DATA)
+@pytest.mark.parametrize("loss", ["hinge", "log_loss"])
+@slow
+def test_equal_seeds_give_equal_bits(data, solver, loss):
+    X, y = DATA[data]()
+    model = TaylorSVC(**SETTINGS[data], solver=solver, loss=loss, max_iter=15, random_state=3)
+    one, other = clone(model).fit(X, y), clone(model).fit(X, y)
+    assert np.array_equal(one.coef_, other.coef_)
+    assert one.certificate_ == other.certificate_ or solver == "adagrad"  # whose has NaN
+    assert one.certificate_.primal == other.certificate_.primal
+    for name in ("primal", "dual", "active"):
+        assert np.array_equal(one.history_[name], other.history_[name], equal_nan=True)
+    assert np.array_equal(one.fit(X, y).coef_, other.coef_)  # again, on a fitted one
+    assert not np.array_equal(clone(model).set_params(random_state=4).fit(X, y).coef_, other.coef_)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("data", DATA)
+@pytest.mark.usefixtures("short_passes")
+@slow
+def test_n_jobs_does_not_change_a_bit(data, solver):
+    X, y = DATA[data](2000)
+    model = TaylorSVC(**SETTINGS[data], solver=solver, max_iter=3, random_state=0)
+    one = clone(model).fit(X, y)
+    for n_jobs in (2, 4, -1):
+        other = clone(model).set_params(n_jobs=n_jobs).fit(X, y)
+        assert np.array_equal(one.coef_, other.coef_)
+        assert one.certificate_.primal == other.certificate_.primal
+        assert np.array_equal(one.decision_function(X), other.decision_function(X))
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.usefixtures("short_passes")
+@slow
+def test_threads_that_fit_at_the_same_time_do_not_disturb_one_another(solver):
+    jobs = [(data, seed) for seed in range(4) for data in DATA]
+    # One matrix for all threads of a kind.
+    given = {data: DATA[data](1200) for data in DATA}
+
+    def fit(job):
+        data, seed = job
+        model = TaylorSVC(**SETTINGS[data], solver=solver, max_iter=6, n_jobs=2, random_state=seed)
+        return model.fit(*given[data]).coef_
+
+    alone = [fit(job) for job in jobs]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(fit, jobs))
+    assert all(np.array_equal(a, b) for a, b in zip(alone, together, strict=True))
+
+
+@pytest.mark.parametrize("data", DATA)
+@pytest.mark.usefixtures("short_passes")
+@slow
+def test_threads_that_use_one_model_do_not_disturb_one_another(data):
+    X, y = DATA[data](2000)
+    model = TaylorSVC(**SETTINGS[data], max_iter=1, random_state=0).fit(X, y)
+    alone = model.decision_function(X)
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(lambda _: model.decision_function(X), range(8)))
+    assert all(np.array_equal(alone, values) for values in together)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@slow
+def test_pickled_models_do_the_same(solver, dtype):
+    X, y = sparse_data()
+    X = X.astype(dtype)
+    model = TaylorSVC(**SETTINGS["sparse"], solver=solver, max_iter=5, warm_start=True, random_state=0).fit(X, y)
+    again = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(again.decision_function(X), model.decision_function(X))
+    assert again.decision_function(X).dtype == again.coef_.dtype == dtype
+    assert str(again.certificate_) == str(model.certificate_)
+    assert [m.name for m in again.top_monomials(5)] == [m.name for m in model.top_monomials(5)]
+    assert np.array_equal(again.fit(X, y).coef_, model.fit(X, y).coef_)  # a warm start from the same point
+    batch = X[:50], y[:50]
+    assert np.array_equal(again.partial_fit(*batch).coef_, model.partial_fit(*batch).coef_)
+
+
+# History, and when training stops.
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("data", DATA)
+def test_history_of_the_dual_solver(data, loss):
+    X, y = DATA[data]()
+    model = TaylorSVC(**SETTINGS[data], loss=loss, tol=1e-6, max_iter=5000, random_state=0).fit(X, y)
+    history = model.history_
+    n = model.n_iter_
+    assert set(history) == {"epoch", "seconds", "primal", "dual", "active", "primal_seen"}
+    assert all(isinstance(column, np.ndarray) and column.shape == (n,) for column in history.values())
+    assert history["epoch"].tolist() == list(range(1, n + 1))
+    assert history["seconds"][0] > 0 and (np.diff(history["seconds"]) > 0).all()
+    assert (np.diff(history["dual"]) >= -1e-12).all() and history["dual"][-1] > history["dual"][0]
+    known = ~np.isnan(history["primal"])
+    assert known[-1]
+    assert (history["primal"][known] >= history["dual"][known]).all()
+    assert (history["primal"][known] >= history["dual"][-1]).all()
+    assert np.isfinite(history["primal_seen"]).all()
+    assert history["primal"][-1] == model.certificate_.primal
+    assert history["dual"][-1] == pytest.approx(model.certificate_.dual, rel=1e-14)
+    gaps = (history["primal"] - history["dual"]) / history["primal"]
+    assert gaps[-1] <= 1e-6 and not (gaps[:-1] <= 1e-6).any()  # it stops when it can, and not before
+    assert history["active"][0] == len(y) and (history["active"] <= len(y)).all() and (history["active"] >= 0).all()
+    assert loss == "log_loss" or history["active"].min() < len(y)
+
+
+@pytest.mark.parametrize("solver", ["pegasos", "adagrad"])
+@slow
+def test_history_of_the_stochastic_solvers(solver):
+    X, y = dense_data()
+    model = TaylorSVC(**SETTINGS["dense"], solver=solver, tol=1e-9, max_iter=12, random_state=0).fit(X, y)
+    history = model.history_
+    assert model.n_iter_ == 12 and all(column.shape == (12,) for column in history.values())
+    assert (np.diff(history["seconds"]) > 0).all()
+    assert np.isfinite(history["primal"]).all() and np.isnan(history["primal_seen"]).all()
+    assert (history["active"] == len(y)).all()
+    assert history["primal"][-1] == model.certificate_.primal
+    assert history["primal"][-1] < history["primal"][0]
+    if solver == "adagrad":
+        assert np.isnan(history["dual"]).all() and np.isnan(model.certificate_.dual)
+    else:
+        assert (history["dual"] <= history["primal"]).all()
+        assert history["dual"][-1] == pytest.approx(model.certificate_.dual, rel=1e-14)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@slow
+def test_fewer_epochs_are_a_prefix_of_more(solver):
+    """What the history says of an epoch is true of a model that is trained no further."""
+    X, y = dense_data()
+    model = TaylorSVC(**SETTINGS["dense"], solver=solver, tol=1e-9, random_state=0)
+    long = clone(model).set_params(max_iter=9).fit(X, y).history_
+    for n_epochs in (1, 2, 5):
+        short = clone(model).set_params(max_iter=n_epochs).fit(X, y)
+        assert short.n_iter_ == n_epochs
+        assert short.history_["dual"] == pytest.approx(long["dual"][:n_epochs], rel=1e-12, nan_ok=True)
+        known = long["primal"][n_epochs - 1]
+        assert np.isnan(known) or short.certificate_.primal == known
+        assert short.certificate_.primal == pytest.approx(true_objective(short, X, y), rel=1e-10)
+
+
+@pytest.mark.parametrize("solver", ["dual", "pegasos"])
+def test_training_that_ends_early_warns_with_gap_tolerance_and_epochs(solver):
+    X, y = dense_data()
+    model = TaylorSVC(**SETTINGS["dense"], solver=solver, tol=1e-7, max_iter=4, random_state=0)
+    with pytest.warns(ConvergenceWarning) as caught:
+        model.fit(X, y)
+    message = str(caught[0].message)
+    assert len(caught) == 1 and caught[0].filename == __file__  # it points at who called fit
+    assert "4 epochs" in message and "tol=1e-07" in message
+    assert f"gap is {model.certificate_.relative_gap:.2g}" in message
+    assert "max_iter" in message and "C (it is 2)" in message
+
+
+def test_adagrad_warns_when_the_objective_still_falls():
+    X, y = dense_data()
+    model = TaylorSVC(**SETTINGS["dense"], solver="adagrad", tol=1e-7, max_iter=2, random_state=0)
+    with pytest.warns(ConvergenceWarning, match=r"2 epochs.*objective .* still fell by more than tol=1e-07") as caught:
+        model.fit(X, y)
+    assert f"{model.certificate_.primal:.4g}" in str(caught[0].message)
+
+
+@pytest.mark.parametrize("tol", [0.1, 1e-2, 1e-4])
+def test_training_stops_at_the_tolerance_and_says_nothing(tol):
+    X, y = dense_data()
+    model = TaylorSVC(**SETTINGS["dense"], tol=tol, max_iter=1000, random_state=0).fit(X, y)
+    assert model.certificate_.relative_gap <= tol
+    assert model.interrupted_ is False
+    stricter = TaylorSVC(**SETTINGS["dense"], tol=tol / 100, max_iter=10_000, random_state=0).fit(X, y)
+    assert stricter.n_iter_ > model.n_iter_
+
+
+def test_adagrad_stops_when_two_epochs_gain_little():
+    X, y = dense_data()
+    model = TaylorSVC(**SETTINGS["dense"], solver="adagrad", tol=1e-3, random_state=0).fit(X, y)
+    primal = model.history_["primal"]
+    gains = (primal[:-1] - primal[1:]) / primal[1:]
+    slow_epochs = gains <= 1e-3
+    assert slow_epochs[-2:].all()
+    assert not (slow_epochs[1:-1] & slow_epochs[:-2]).any()
+
+
+# Warm starts.
+
+
+def warm(**parameters):
+    return TaylorSVC(**SETTINGS["dense"] | {"tol": 1e-5, "max_iter": 10_000, "random_state": 0} | parameters)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_warm_start_goes_on_where_the_last_fit_ended(loss, weighted):
+    X, y = dense_data()
+    weight = sample_weight(len(y)) if weighted else None
+    model = warm(loss=loss, warm_start=True).fit(X, y, sample_weight=weight)
+    first = model.certificate_
+    n_first = model.n_iter_
+    model.fit(X, y, sample_weight=weight)
+    assert model.n_iter_ < n_first / 2 and model.n_iter_ <= 8
+    assert model.certificate_.relative_gap <= 1e-5
+    assert model.certificate_.primal == pytest.approx(first.primal, rel=1e-5)
+    assert model.certificate_.dual >= first.dual - 1e-12
+    cold = warm(loss=loss).fit(X, y, sample_weight=weight)
+    assert cold.n_iter_ == cold.fit(X, y, sample_weight=weight).n_iter_ == n_first
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("factor", [0.1, 0.9, 1.1, 10.0])
+def test_warm_start_takes_another_C(loss, factor):
+    X, y = dense_data()
+    model = warm(loss=loss, warm_start=True).fit(X, y)
+    C = 2.0 * factor
+    model.set_params(C=C).fit(X, y)
+    cold = warm(loss=loss).set_params(C=C).fit(X, y)
+    best = optimum(stored_features(cold, X), y, C, loss)
+    assert best * (1 - 1e-7) <= true_objective(model, X, y) <= best * (1 + 1.1e-5)
+    assert model.certificate_.primal == pytest.approx(true_objective(model, X, y), rel=1e-10)
+    assert model.certificate_.dual <= best * (1 + 1e-7)
+    assert factor not in (0.9, 1.1) or model.n_iter_ <= cold.n_iter_
+
+
+@pytest.mark.parametrize("change", [{1: 0.2}, {1: 4.0}, "balanced"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_warm_start_stays_feasible_when_weights_change(change, loss):
+    X, y = dense_data()
+    weight = sample_weight(len(y)) + 0.05
+    model = warm(loss=loss, warm_start=True).fit(X, y)
+    model.set_params(class_weight=change).fit(X, y, sample_weight=weight)
+    cold = warm(loss=loss, class_weight=change).fit(X, y, sample_weight=weight)
+    assert model.certificate_.relative_gap <= 1e-5
+    assert model.certificate_.primal == pytest.approx(cold.certificate_.primal, rel=1.1e-5)
+    assert model.certificate_.dual <= cold.certificate_.primal
+
+
+@pytest.mark.parametrize("old", LOSSES)
+@pytest.mark.parametrize("new", LOSSES)
+def test_warm_start_takes_another_loss(old, new):
+    X, y = dense_data()
+    model = warm(loss=old, warm_start=True).fit(X, y)
+    model.set_params(loss=new).fit(X, y)
+    best = optimum(stored_features(model, X), y, 2.0, new)
+    assert best * (1 - 1e-7) <= true_objective(model, X, y) <= best * (1 + 1.1e-5)
+    assert model.certificate_.dual <= best * (1 + 1e-7)
+
+
+def test_warm_start_takes_changed_labels_and_columns():
+    X, y = dense_data()
+    model = warm(warm_start=True).fit(X, y)
+    model.fit(X[:, ::-1][:, :3] + 1, -y)
+    cold = warm().fit(X[:, ::-1][:, :3] + 1, -y)
+    assert model.certificate_.primal == pytest.approx(cold.certificate_.primal, rel=1.1e-5)
+
+
+def test_warm_start_begins_afresh_with_another_number_of_rows():
+    X, y = dense_data()
+    model = warm(warm_start=True).fit(X, y)
+    model.fit(X[:200], y[:200])
+    assert np.array_equal(model.coef_, warm().fit(X[:200], y[:200]).coef_)
+
+
+def test_warm_start_does_not_change_the_first_fit():
+    X, y = dense_data()
+    assert np.array_equal(warm(warm_start=True).fit(X, y).coef_, warm().fit(X, y).coef_)
+
+
+@slow
+def test_dual_solver_goes_on_from_the_dual_point_of_pegasos():
+    X, y = dense_data()
+    model = warm(solver="pegasos", max_iter=30, warm_start=True).fit(X, y)
+    reached = model.certificate_.dual
+    model.set_params(solver="dual", max_iter=1).fit(X, y)
+    assert model.history_["dual"][0] > reached > 0
+
+
+@slow
+def test_warm_start_goes_on_with_adagrad_too():
+    X, y = dense_data()
+    model = warm(solver="adagrad", warm_start=True, max_iter=20, tol=1e-9).fit(X, y)
+    reached = model.certificate_.primal
+    begun = clone(model).set_params(max_iter=1).fit(X, y).certificate_.primal
+    assert begun > 1.05 * reached
+    model.set_params(max_iter=1).fit(X, y)
+    assert model.certificate_.primal < 1.02 * reached
+
+
+# Ctrl-C.
+
+
+CHILD = """
+    import json, os, signal, sys, threading, time, warnings
+    import numpy as np
+    from taylorkern import TaylorSVC
+
+    warnings.simplefilter("ignore")
+    random = np.random.default_rng(0)
+    X = random.normal(size=(12_000, 12))
+    y = random.integers(0, 2, size=len(X))
+
+
+    def stopped_after(work):
+        \"\"\"Seconds from SIGINT to KeyboardInterrupt, and what was raised.\"\"\"
+        sent = []
+
+        def send():
+            sent.append(time.perf_counter())
+            os.kill(os.getpid(), signal.SIGINT)
+
+        threading.Timer(0.4, send).start()
+        try:
+            work()
+        except KeyboardInterrupt:
+            return time.perf_counter() - sent[0]
+        return None
+
+
+    def interrupted_fit(solver, n_jobs):
+        model = TaylorSVC(degree=3, gamma=0.05, C=100.0, solver=solver, tol=1e-12, max_iter=10**7, n_jobs=n_jobs,
+                          random_state=0)
+        seconds = stopped_after(lambda: model.fit(X, y))
+        fresh = TaylorSVC(**model.get_params()).set_params(max_iter=model.n_iter_, n_jobs=1).fit(X, y)
+        return {
+            "seconds": seconds,
+            "n_iter": model.n_iter_,
+            "marks": [model.interrupted_, fresh.interrupted_],
+            "lengths": sorted({len(column) for column in model.history_.values()}),
+            "interval": model.certificate_.exact_interval,
+            "same": bool(np.array_equal(model.coef_, fresh.coef_)),
+            "predicts": bool(np.array_equal(model.predict(X[:99]), fresh.predict(X[:99]))),
+        }
+
+
+    def interrupted_predict(n_jobs):
+        model = TaylorSVC(degree=6, gamma=0.05, max_iter=1, shift=None, n_jobs=n_jobs).fit(X[:200], y[:200])
+        return {"seconds": stopped_after(lambda: model.predict(many))}
+
+
+    def interrupted_stream():
+        model = TaylorSVC(degree=6, gamma=0.05, shift=None, random_state=0)
+        model.partial_fit(X[:200], y[:200], classes=[0, 1])
+        seconds = stopped_after(lambda: model.partial_fit(many, np.tile(y, 12)))
+        return {"seconds": seconds, "finite": bool(np.isfinite(model.partial_fit(X[:9], y[:9]).coef_).all())}
+
+
+    out = {solver: interrupted_fit(solver, n_jobs) for solver, n_jobs in [("dual", 1), ("pegasos", 2), ("adagrad", 1)]}
+    many = np.tile(X, (12, 1))
+    out |= {f"predict {n_jobs}": interrupted_predict(n_jobs) for n_jobs in (1, 2)}
+    out["stream"] = interrupted_stream()
+    print(json.dumps(out))
+"""
+
+
+@pytest.fixture(scope="module")
+def after_ctrl_c():
+    """What a process found that was sent SIGINT in the middle of fits and predictions of several seconds."""
+    if os.name == "nt":
+        pytest.skip("Windows has no SIGINT for one process")
+    child = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(CHILD)], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert child.returncode == 0, child.stderr
+    return json.loads(child.stdout)
+
+
+SOON = 1.5  # a quarter second, and what a busy machine adds
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_ctrl_c_stops_fit_soon_and_leaves_the_model_of_the_last_whole_epoch(solver, after_ctrl_c):
+    found = after_ctrl_c[solver]
+    assert found["seconds"] is not None, "KeyboardInterrupt was not raised"
+    assert found["seconds"] < SOON
+    assert found["n_iter"] >= 1 and found["lengths"] == [found["n_iter"]]
+    assert found["marks"] == [True, False]
+    assert 0 == found["interval"][0] < found["interval"][1] <= 1
+    assert found["same"] and found["predicts"]
+
+
+def test_ctrl_c_stops_partial_fit_soon_and_the_stream_can_go_on(after_ctrl_c):
+    assert after_ctrl_c["stream"]["seconds"] < SOON
+    assert after_ctrl_c["stream"]["finite"]
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_ctrl_c_stops_predict_soon(n_jobs, after_ctrl_c):
+    assert after_ctrl_c[f"predict {n_jobs}"]["seconds"] < SOON
