@@ -86,13 +86,8 @@ class Rows:
             return
         for first, lengths in self._lengths():
             cost = np.array([min(expansion.monomials(m), PASS_MONOMIALS) for m in range(int(lengths.max()) + 1)])
-            end = np.cumsum(cost[lengths])
-            begin, last = 0, len(lengths)
-            while begin < last:
-                done = end[begin - 1] if begin else 0
-                stop = max(begin + 1, int(np.searchsorted(end, done + PASS_MONOMIALS, side="right")))
-                yield first + begin, first + min(stop, last)
-                begin = stop
+            for begin, end in passes(np.concatenate([[0], np.cumsum(cost[lengths])])):
+                yield first + begin, first + end
 
     def ends(self, expansion, dtype):
         """Where each row's monomials end when they lie one row after the other: an indptr."""
@@ -178,6 +173,16 @@ class _InTurn:
     def __next__(self):
         with self.lock:
             return next(self.iterator)
+
+
+def passes(ends):
+    """Ranges (first, last), each worth about PASS_MONOMIALS, of things that begin at ends[0], ends[1], ..."""
+    first, n = 0, len(ends) - 1
+    while first < n:
+        end = ends.dtype.type(min(int(ends[first]) + PASS_MONOMIALS, int(ends[-1])))
+        last = min(max(first + 1, int(np.searchsorted(ends, end, side="right")) - 1), n)
+        yield first, last
+        first = last
 
 
 def check_rows(X, *, estimator=None, empty=True):

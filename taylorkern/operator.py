@@ -6,7 +6,7 @@ from scipy.sparse.linalg import LinearOperator
 from . import _core
 from ._expansion import Expansion, resolve_gamma
 from ._memory import check_memory
-from ._rows import PASS_MONOMIALS, Rows, check_rows
+from ._rows import Rows, check_rows, passes
 
 # Bytes of a table from which on it pays to sort the rows: most of it is then in no cache (bench/features.py, part d:
 # Adult at degree 4 gains a quarter, covertype at degree 4 loses a tenth, because sorted rows are fetched one by one).
@@ -139,14 +139,10 @@ class TaylorOperator(LinearOperator):
 
     def _weigh(self, table):
         """Multiply each slot by its monomial's factor sqrt(c / a!)."""
-        features, tops = self._expansion.features, self._expansion.ranks[-1]
+        features = self._expansion.features
         scratch = np.empty(_core.weigh_scratch_bytes(features, table.itemsize), dtype=np.uint8)
-        first, end = 0, self._expansion.n_columns + 1
-        while first < end:
-            last = int(np.searchsorted(tops, tops[first] + PASS_MONOMIALS, side="right")) - 1
-            last = min(max(last, first + 1), end)
+        for first, last in passes(self._expansion.ranks[-1]):
             _core.weigh(features, first, last, table, scratch)
-            first = last
 
     def _empty(self, n_rows, width):
         n_bytes = n_rows * width * self.dtype.itemsize
