@@ -229,9 +229,15 @@ def both_directions(operator, stored):
 
 
 def product_memory(operator):
-    """Bytes that a product allocates beside its result: scratch, and a table of D numbers where it makes one."""
-    table = operator.n_slots * operator.dtype.itemsize if operator._weigh_apart else 0
-    return table + operator._rows.scratch().nbytes
+    """Bytes of a product beside its operands: what it allocates, and the order of rows that the operator keeps."""
+    orders = (part.rows.core.order for part in operator._parts)
+    return sum(order.nbytes for order in orders if order is not None) + max(map(part_memory, operator._parts))
+
+
+def part_memory(part):
+    """Bytes that the product of a part allocates: scratch, and a table where it makes one."""
+    table = part.expansion.n_slots * part.rows.dtype.itemsize if part.weigh_apart else 0
+    return table + part.rows.scratch().nbytes + (part.reordering.longest_move if part.reordering else 0)
 
 
 def write(n, dtype):

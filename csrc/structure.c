@@ -6,19 +6,18 @@ static inline int64_t at_index(const void *array, const int wide, int64_t i)
     return wide ? ((const int64_t *)array)[i] : ((const int32_t *)array)[i];
 }
 
-/* One pass, without a branch for each index; where the first bad one is, is looked for only when there is one. */
+/* Indices rise within each row if they fall, or repeat, between rows only: that is counted without regard to rows, in a
+ * loop that compilers make vectors of. Of rising indices only the first and the last of a row can be out of range. */
 static inline tk_structure check(const void *indptr, const void *indices, const int wide, int64_t n_major,
                                  int64_t n_minor, int64_t n_stored, int64_t *at)
 {
-    int unsorted = 0;
-    int64_t end = at_index(indptr, wide, 0);
+    int64_t end = at_index(indptr, wide, 0), falls = 0;
+    int outside = 0;
     *at = 0;
     if (end != 0)
         return TK_INDPTR_START;
     for (int64_t i = 0; i < n_major; i++) {
         const int64_t begin = end;
-        int64_t before = -1;
-        int outside = 0;
         end = at_index(indptr, wide, i + 1);
         if (end < begin) {
             *at = i;
@@ -28,20 +27,21 @@ static inline tk_structure check(const void *indptr, const void *indices, const 
             *at = i + 1;
             return TK_INDPTR_BEYOND;
         }
-        for (int64_t k = begin; k < end; k++) {
-            const int64_t j = at_index(indices, wide, k);
-            outside |= (uint64_t)j >= (uint64_t)n_minor;
-            unsorted |= j <= before;
-            before = j;
-        }
-        if (outside) {
-            *at = begin;
-            while ((uint64_t)at_index(indices, wide, *at) < (uint64_t)n_minor)
-                ++*at;
-            return TK_INDEX_RANGE;
+        if (begin < end) {
+            const int64_t j = at_index(indices, wide, begin);
+            falls -= begin > 0 && j <= at_index(indices, wide, begin - 1);
+            outside |= j < 0 || at_index(indices, wide, end - 1) >= n_minor;
         }
     }
-    return unsorted ? TK_UNSORTED : TK_CANONICAL;
+    for (int64_t k = 1; k < end; k++)
+        falls += at_index(indices, wide, k) <= at_index(indices, wide, k - 1);
+    if (falls == 0 && !outside)
+        return TK_CANONICAL;
+    for (; *at < end; ++*at)
+        if ((uint64_t)at_index(indices, wide, *at) >= (uint64_t)n_minor)
+            return TK_INDEX_RANGE;
+    *at = 0;
+    return TK_UNSORTED;
 }
 
 tk_structure tk_check_structure(const void *indptr, const void *indices, int wide, int64_t n_major, int64_t n_minor,

@@ -232,6 +232,81 @@ static void test_all_verbs(void)
     }
 }
 
+/* ---- reordered columns ---- */
+
+/* Rows whose columns get new numbers, against the same rows stored with these; and where their monomials are. */
+static void test_reordered(int r, tk_real real)
+{
+    enum { D = 6, N_FRONT = 2, N = 9, N_SLOTS = 210 }; /* at degree 4 */
+    static const int32_t columns[D] = {1, 4, 0, 2, 3, 5};
+    int32_t place[D], own[D + 1] = {0};
+    feature_map map;
+    make_map(&map, r, D, GAUSSIAN, FEATURES);
+    const matrix x = make_matrix(N, D, 0);
+    matrix y = {N, D, calloc(N * D, sizeof(double)), x.count};
+    if (!y.x)
+        exit(2);
+    for (int32_t j = 0; j < D; j++) {
+        place[columns[j]] = j;
+        own[j + 1] = columns[j] + 1;
+        for (int i = 0; i < N; i++)
+            y.x[i * D + j] = x.x[i * D + columns[j]];
+    }
+    stored_rows given = store(&x, real, 1, 0), stored = store(&y, real, 1, 0);
+    given.c.place = place;
+    given.c.n_front = N_FRONT;
+    const int64_t n_slots = choose(D + r, r);
+    const array table = random_reals(real, n_slots), scratch = new_array(tk_scratch_bytes(&given.c)),
+                left = new_reals(real, N), right = new_reals(real, N), slots = new_array(n_slots * 8);
+    const tk_table u = {table.data, 1};
+    int good = 1;
+    tk_dot(&given.c, &map.c, 0, N, &u, left.data, scratch.data);
+    tk_dot(&stored.c, &map.c, 0, N, &u, right.data, scratch.data);
+    for (int i = 0; i < N; i++)
+        good &= close_to(real, get(real, left, i), get(real, right, i), N_SLOTS);
+    check(good, "columns with new numbers");
+
+    monomial *list = all_monomials(r, D, n_slots);
+    for (int32_t j = 0; j <= D; j++)
+        tk_own_slots(&map.c, own, map.c.ranks, D + 2, j, j + 1, (int64_t *)slots.data + choose(j + r - 1, r));
+    good = 1;
+    for (int64_t a = 0; a < n_slots; a++) {
+        /* The same coordinates, counted: their order does not matter. */
+        const monomial *there = &list[((int64_t *)slots.data)[a]];
+        int count[D + 1] = {0};
+        for (int p = 0; p < r; p++) {
+            count[own[list[a].j[p]]]++;
+            count[there->j[p]]--;
+        }
+        for (int32_t j = 0; j <= D; j++)
+            good &= count[j] == 0;
+    }
+    check(good, "slots of reordered columns");
+    free(list);
+    free(x.x);
+    free(x.count);
+    free(y.x);
+    free_rows(given);
+    free_rows(stored);
+    free_array(table, "dot leaves the table alone");
+    free_array(scratch, "scratch is not overrun");
+    free_array(left, "dot writes its results only");
+    free_array(right, "dot writes its results only");
+    free_array(slots, "slots are written once each");
+    free_array(map.ranks, "ranks are left alone");
+}
+
+static void test_all_reordered(void)
+{
+    for (int set_of = 0; set_of < tk_n_instruction_sets(); set_of++)
+        for (int r = 2; r <= 4 && tk_instruction_set_usable(set_of); r++)
+            for (int real = TK_FLOAT32; real <= TK_FLOAT64; real++) {
+                tk_use_instruction_set(set_of);
+                snprintf(where, sizeof where, "%s, degree %d, reordered", tk_instruction_set_name(set_of), r);
+                test_reordered(r, (tk_real)real);
+            }
+}
+
 /* ---- structures ---- */
 
 static void test_structure(const char *what, const int64_t *indptr, int64_t n_major, const int64_t *indices,
@@ -341,6 +416,7 @@ int main(int n_arguments, char **arguments)
     test_dispatch();
     test_structures();
     test_all_verbs();
+    test_all_reordered();
     printf("%lld passed, %lld failed\n", (long long)n_passed, (long long)n_failed);
     return n_failed > 0;
 }

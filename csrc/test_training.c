@@ -430,8 +430,8 @@ static void test_adagrad(const test_case *c, tk_loss loss)
         }
         plain_adapt(c, row, steps, k, t.rows.walk_dense ? LANES : 1, eta, c->w, c->more);
     }
-    tk_adagrad_pass(&t.c, 0, 2 * BLOCK, &state);
-    tk_adagrad_pass(&t.c, 2 * BLOCK, n, &state);
+    tk_adagrad_pass(&t.c, 0, 2 * BLOCK, &table);
+    tk_adagrad_pass(&t.c, 2 * BLOCK, n, &table);
     check(table_is(c, t.w, 1, 0, c->w, 1), "AdaGrad");
     for (int64_t a = 0; a < c->n_slots; a++)
         good &= nearly(c->real, get(c->real, squares, a), c->more[a], c->more[a]);

@@ -321,6 +321,8 @@ static inline stored_rows store(const matrix *x, tk_real real, int as_csr, int w
     s.c.indices = as_csr ? (const int32_t *)s.indices.data : NULL;
     s.c.indptr = as_csr ? (const int64_t *)s.indptr.data : NULL;
     s.c.order = NULL;
+    s.c.place = NULL;
+    s.c.n_front = 0;
     s.c.n_columns = x->d;
     s.c.max_nonzeros = longest;
     s.c.walk_dense = walk_dense;

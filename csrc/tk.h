@@ -23,14 +23,17 @@ enum {
 
 typedef enum { TK_FLOAT32 = 0, TK_FLOAT64 = 1 } tk_real;
 
-/* Rows as they were given: CSR, or dense in C order. */
+/* Rows as they were given: CSR, or dense in C order. New numbers of columns are for CSR that is walked sparse, by
+ * tk_dot, tk_add or tk_expand. */
 typedef struct {
     tk_real real;           /* type of data, and of every table and vector used with these rows */
     const void *data;       /* CSR: the stored values; dense: [n_rows][n_columns] */
     const int32_t *indices; /* CSR: columns, rising within a row; dense: NULL */
     const int64_t *indptr;  /* CSR: [n_rows + 1]; dense: NULL */
     const int32_t *order;   /* NULL; or where row i is to be found in the arrays above: at order[i] */
-    int32_t n_columns;      /* d */
+    const int32_t *place;   /* NULL; or the new number of each column that rows have */
+    int32_t n_front;        /* numbers below this rise as the columns do, and so do the others */
+    int32_t n_columns;      /* d; of new numbers, when there are such */
     int32_t max_nonzeros;   /* no row has more nonzeros than this */
     int32_t walk_dense;     /* 1: visit all d <= TK_MAX_DENSE_COLUMNS columns, eight rows at a time; 0: the nonzeros */
 } tk_rows;
@@ -164,6 +167,12 @@ void tk_adagrad_pass(const tk_training *training, int64_t first, int64_t last, c
 
 /* values[a] /= 1 + factor / sqrt(squares[a]), for first <= a < last. */
 void tk_shrink(tk_real real, const tk_adaptive *state, double factor, int64_t first, int64_t last);
+
+/* Where monomials over reordered columns are in a table over the columns' own order: slots[k] belongs to slot
+ * ranks[r][first] + k of the map, up to the last whose highest coordinate j_r is below last. Coordinate j of the map is
+ * coordinate own[j] of the table (own[0] = 0), whose ranks are laid out as the map's, with width columns. r > 1. */
+void tk_own_slots(const tk_map *map, const int32_t *own, const int64_t *own_ranks, int64_t width, int32_t first,
+                  int32_t last, int64_t *slots);
 
 /* What is wrong with the structure of a compressed sparse matrix (CSR; CSC with rows and columns exchanged). */
 typedef enum {

@@ -12,6 +12,7 @@ class Rows:
     indices: NDArray[np.int32] | None
     indptr: NDArray[np.int64] | None
     order: NDArray[np.int32] | None
+    place: NDArray[np.int32] | None
     n_rows: int
     n_columns: int
     itemsize: int
@@ -26,6 +27,7 @@ class Rows:
         max_nonzeros: int,
     ) -> None: ...
     def set_order(self, order: NDArray[np.int32]) -> None: ...
+    def set_place(self, place: NDArray[np.int32], n_front: int, n_columns: int) -> None: ...
 
 class Map:
     degree: int
@@ -134,6 +136,14 @@ class Adagrad:
     def run(self, first: int, last: int) -> None: ...
     def shrink(self, factor: float, first: int, last: int) -> None: ...
 
+def own_slots(
+    map: Map,
+    own: NDArray[np.int32],
+    own_ranks: NDArray[np.int64],
+    first: int,
+    last: int,
+    slots: NDArray[np.int64],
+) -> None: ...
 def check_structure(indptr: _Index, indices: _Index, n_minor: int, n_stored: int) -> tuple[str | None, bool]: ...
 def instruction_sets() -> list[str]: ...
 def instruction_set() -> str: ...

@@ -21,6 +21,8 @@ cdef extern from "tk.h" nogil:
         const int32_t *indices
         const int64_t *indptr
         const int32_t *order
+        const int32_t *place
+        int32_t n_front
         int32_t n_columns
         int32_t max_nonzeros
         int32_t walk_dense
@@ -124,6 +126,8 @@ cdef extern from "tk.h" nogil:
     void tk_pegasos_pass(const tk_training *training, int64_t first, int64_t last, tk_pegasos *pegasos)
     void tk_adagrad_pass(const tk_training *training, int64_t first, int64_t last, const tk_adaptive *state)
     void tk_shrink(tk_real real, const tk_adaptive *state, double factor, int64_t first, int64_t last)
+    void tk_own_slots(const tk_map *map, const int32_t *own, const int64_t *own_ranks, int64_t width, int32_t first,
+                      int32_t last, int64_t *slots)
     tk_structure tk_check_structure(const void *indptr, const void *indices, int wide, int64_t n_major,
                                     int64_t n_minor, int64_t n_stored, int64_t *at)
     int tk_n_instruction_sets()
@@ -149,7 +153,7 @@ cdef class Rows:
     """Rows of data, borrowed: keeps the arrays alive and C's view of them."""
 
     cdef tk_rows c
-    cdef readonly object data, indices, indptr, order
+    cdef readonly object data, indices, indptr, order, place
     cdef readonly Py_ssize_t n_rows, n_columns
     cdef readonly Py_ssize_t itemsize
     cdef Py_ssize_t n_stored
@@ -175,6 +179,8 @@ cdef class Rows:
         self.c.n_columns = <int32_t>n_columns
         self.c.max_nonzeros = <int32_t>max_nonzeros
         self.c.order = NULL
+        self.c.place = NULL
+        self.c.n_front = 0
         self.c.walk_dense = 0
 
     def set_order(self, order):
@@ -187,6 +193,17 @@ cdef class Rows:
         self.order = order
         self.n_rows = view.shape[0]
         self.c.order = &view[0] if view.shape[0] else NULL
+
+    def set_place(self, place, Py_ssize_t n_front, Py_ssize_t n_columns):
+        """Let column j have the number place[j] < n_columns. Those below n_front rise with j, and so do the others."""
+        cdef const int32_t[::1] view = place
+        if self.indptr is None or view.shape[0] != self.n_columns:
+            raise ValueError("place does not belong to these rows")
+        self.place = place
+        self.n_columns = n_columns
+        self.c.n_columns = <int32_t>n_columns
+        self.c.n_front = <int32_t>n_front
+        self.c.place = &view[0] if view.shape[0] else NULL
 
     @property
     def max_nonzeros(self):
@@ -225,6 +242,10 @@ cdef class Map:
         self.c.repeat = &repeat[0]
         self.c.series = &series[0]
         self.c.bare = bare
+
+    cdef int64_t first_slot(self, int32_t top):
+        """The first of the slots whose highest coordinate is at least top."""
+        return self.c.ranks[self.degree * (self.n_columns + 2) + top]
 
 
 cdef const void *_address(array) except? NULL:
@@ -322,6 +343,18 @@ def weigh(Map map, int32_t first, int32_t last, real[:, ::1] table, unsigned cha
     c_table.width = <int32_t>table.shape[1]
     with nogil:
         tk_weigh(kind, &map.c, first, last, &c_table, _aligned(scratch))
+
+
+def own_slots(Map map, const int32_t[::1] own, const int64_t[:, ::1] own_ranks, int32_t first, int32_t last,
+              int64_t[::1] slots):
+    """Where monomials over reordered columns are in the columns' own order: those whose highest coordinate is in
+    first <= j < last (OUT: slots)."""
+    if not 0 <= first < last <= map.n_columns + 1 or map.degree < 2 or own_ranks.shape[0] != map.degree + 1:
+        raise ValueError("there are no such slots")
+    if own.shape[0] != map.n_columns + 1 or slots.shape[0] != map.first_slot(last) - map.first_slot(first):
+        raise ValueError("own or slots has the wrong length")
+    with nogil:
+        tk_own_slots(&map.c, &own[0], &own_ranks[0, 0], own_ranks.shape[1], first, last, &slots[0])
 
 
 def gram_scratch_bytes(Rows rows, int64_t n):

@@ -179,13 +179,8 @@ class Expansion:
         if table.ndim == 1:
             table = table[:, None]
         scratch = np.empty(_core.weigh_scratch_bytes(metric, table.itemsize), dtype=np.uint8)
-        tops = self.ranks[-1]
-        first, end = 0, self.n_columns + 1
-        while first < end:
-            last = int(np.searchsorted(tops, tops[first] + PASS_MONOMIALS, side="right")) - 1
-            last = min(max(last, first + 1), end)
+        for first, last in passes(self.ranks[-1]):
             _core.weigh(metric, first, last, table, scratch)
-            first = last
 
     def _map(self, of_coefficient, of_repeat, bare=False):
         r = self.degree
@@ -193,6 +188,16 @@ class Expansion:
         repeat = np.array([1.0] + [of_repeat(e) for e in range(1, r + 1)])
         series = np.array([c / factorial(k) for k, c in enumerate(self.coefficients)])
         return _core.Map(self.scale, self.decay, self.ranks, constant, repeat, series, bare)
+
+
+def passes(ends, worth=PASS_MONOMIALS):
+    """Ranges (first, last), each worth about so many monomials, of things that begin at ends[0], ends[1], ..."""
+    first, n = 0, len(ends) - 1
+    while first < n:
+        end = ends.dtype.type(min(int(ends[first]) + worth, int(ends[-1])))
+        last = min(max(first + 1, int(np.searchsorted(ends, end, side="right")) - 1), n)
+        yield first, last
+        first = last
 
 
 def _rebuild(n_columns, degree, gamma, kernel, coef0):

@@ -1,6 +1,7 @@
 """Anything array-like -> rows that C can trust: checked once, and not copied when they come in C's own layout."""
 
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from functools import cached_property
 from threading import Lock
 
@@ -9,7 +10,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_array, validate_data
 
 from . import _core
-from ._expansion import MAX_COLUMNS, PASS_MONOMIALS
+from ._expansion import MAX_COLUMNS, PASS_MONOMIALS, passes
 
 # A dense walk visits a monomial this many times faster than a sparse one (bench/micro.py: Walk).
 DENSE_GAIN = 4
@@ -44,7 +45,25 @@ class Rows:
         twin.walk_dense = core.walk_dense
         return twin
 
-    def _lengths(self):
+    def part(self, which, columns=None, n_front=0):
+        """Some of these rows, which[0], which[1], ..., or all when that is None.
+
+        With columns, those are numbered 0, 1, ...; the rows may have no others. The first n_front of them have to rise,
+        and so have the others. Only for CSR.
+        """
+        part = copy(self)
+        part.__dict__.pop("histogram", None)
+        part.core = self.twin()
+        if which is not None:
+            part.core.set_order(which.astype(np.int32))
+        if columns is not None:
+            place = np.zeros(self.n_columns, dtype=np.int32)
+            place[columns] = np.arange(len(columns))
+            part.core.set_place(place, n_front, len(columns))
+        part.n_rows, part.n_columns = part.core.n_rows, part.core.n_columns
+        return part
+
+    def lengths(self):
         """The number of nonzeros of each row, a bounded number of rows at a time: (first row, lengths)."""
         step = 2**14 if self.core.indptr is not None else max(1, 2**18 // max(self.n_columns, 1))
         for first in range(0, self.n_rows, step):
@@ -62,7 +81,7 @@ class Rows:
     def histogram(self):
         """How many rows have 0, 1, 2, ... nonzeros."""
         counts = np.zeros(self.n_columns + 1, dtype=np.int64) if self.core.indptr is None else np.zeros(1, np.int64)
-        for _, lengths in self._lengths():
+        for _, lengths in self.lengths():
             more = np.bincount(lengths, minlength=len(counts))
             more[: len(counts)] += counts
             counts = more
@@ -82,20 +101,15 @@ class Rows:
             for first in range(0, self.n_rows, step):
                 yield first, min(first + step, self.n_rows)
             return
-        for first, lengths in self._lengths():
+        for first, lengths in self.lengths():
             cost = np.array([min(expansion.monomials(m), PASS_MONOMIALS) for m in range(int(lengths.max()) + 1)])
-            end = np.cumsum(cost[lengths])
-            begin, last = 0, len(lengths)
-            while begin < last:
-                done = end[begin - 1] if begin else 0
-                stop = max(begin + 1, int(np.searchsorted(end, done + PASS_MONOMIALS, side="right")))
-                yield first + begin, first + min(stop, last)
-                begin = stop
+            for begin, end in passes(np.concatenate([[0], np.cumsum(cost[lengths])]), PASS_MONOMIALS):
+                yield first + begin, first + end
 
     def ends(self, expansion, dtype):
         """Where each row's monomials end when they lie one row after the other: an indptr."""
         ends = np.zeros(self.n_rows + 1, dtype=dtype)
-        for first, lengths in self._lengths():
+        for first, lengths in self.lengths():
             counts = np.array([expansion.monomials(m) for m in range(int(lengths.max()) + 1)], dtype=dtype)
             part = ends[first + 1 : first + 1 + len(lengths)]
             np.cumsum(counts[lengths], out=part)
@@ -119,20 +133,27 @@ class Rows:
         The last columns choose the parts of a table in which a row's slots lie, so that such rows meet what the one
         before has brought into the caches.
         """
-        indices, indptr = self.core.indices, self.core.indptr
+        indices, indptr, place = self.core.indices, self.core.indptr, self.core.place
         if indices is None or indptr is None or self.n_rows > np.iinfo(np.int32).max:
             return
         base = self.n_columns + 1
         key = np.zeros(self.n_rows, dtype=np.uint64)
-        for first in range(0, self.n_rows, 2**14):
-            ends = indptr[first + 1 : first + 2**14 + 1]
-            lengths = ends - indptr[first : first + len(ends)]
+        step = max(1, 2**18 // max(self.core.max_nonzeros, 1))
+        for first in range(0, self.n_rows, step):
+            stored = self.stored(first, min(first + step, self.n_rows))
+            lengths = indptr[1:][stored] - indptr[:-1][stored]
+            ends = np.cumsum(lengths)
+            numbers = indices[np.repeat(indptr[1:][stored] - ends, lengths) + np.arange(ends[-1])]
+            if place is not None:
+                row = np.repeat(np.arange(len(lengths)) * base, lengths)
+                numbers = np.sort(row + place[numbers]) - row
             part = key[first : first + len(ends)]
             for back in range(1, 64 // base.bit_length() + 1):
                 there = back <= lengths
                 part *= np.uint64(base)
-                part[there] += (indices[ends[there] - back] + 1).astype(np.uint64)
-        self.core.set_order(np.argsort(key, kind="stable").astype(np.int32))
+                part[there] += (numbers[ends[there] - back] + 1).astype(np.uint64)
+        order = np.argsort(key, kind="stable").astype(np.int32)
+        self.core.set_order(order if self.core.order is None else self.core.order[order])
 
     def stored(self, first, last):
         """Where the rows first to last - 1 are stored: an index into X."""

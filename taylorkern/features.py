@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _core
-from ._expansion import Expansion, resolve_gamma
+from ._expansion import Expansion, passes, resolve_gamma
 from ._memory import check_memory
 from ._rows import Rows, check_rows
 
@@ -143,7 +143,7 @@ class TaylorFeatures(TransformerMixin, BaseEstimator):
         slots = np.empty(cost.nonzeros, dtype=index)
         values = np.empty(cost.nonzeros, dtype=rows.dtype)
         scratch = rows.scratch()
-        for first, last in rows.passes(expansion):
+        for first, last in passes(indptr):
             part = slice(indptr[first], indptr[last])
             _core.expand(rows.core, expansion.features, first, last, slots[part], values[part], scratch)
         return _csr_type(given)((values, slots, indptr), shape=(rows.n_rows, expansion.n_slots))

@@ -1,17 +1,24 @@
 """TaylorOperator: the feature matrix as a linear operator, never stored."""
 
+from dataclasses import dataclass
+from functools import cached_property
+
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
 from . import _core
 from ._expansion import BARE_TO_DEGREE, Expansion, resolve_gamma
 from ._memory import check_memory
+from ._reorder import Reordering, frequent_columns
 from ._rows import Rows, check_rows
 
+# Bytes of a table beyond those of the second cache: there it pays to give frequent columns a table of their own
+# (bench/features.py, part d: Adult at degree 3).
+REORDER_FROM = 2**20
 # Bytes of a table from which on it pays to sort the rows: most of it is then in no cache (bench/features.py, part d:
 # Adult at degree 4 gains a quarter, covertype at degree 4 loses a tenth, because sorted rows are fetched one by one).
 SORT_FROM = 2**24
-# Monomials walked for each slot from which on a pass over all slots costs less than it saves; see _weigh_apart.
+# Monomials walked for each slot from which on a pass over all slots costs less than it saves; see _split.
 WEIGH_FROM = 50
 
 
@@ -19,8 +26,8 @@ class TaylorOperator(LinearOperator):
     """The feature matrix Phi(X) of `TaylorFeatures`, to multiply with.
 
     Each product walks the monomials of every row and keeps none of them. Beyond X, the vector and the result it takes
-    next to no memory, or, when there are many rows for each slot, one table of n_slots numbers. The interpreter's lock
-    is released while a product runs.
+    next to no memory, or, when there are many rows for each slot, one table of at most n_slots numbers. The
+    interpreter's lock is released while a product runs.
 
     Parameters
     ----------
@@ -69,14 +76,7 @@ class TaylorOperator(LinearOperator):
         self._expansion = Expansion(
             X.shape[1], degree=degree, gamma=resolve_gamma(gamma, X), kernel=kernel, coef0=coef0
         )
-        self._rows = Rows(X)
-        self._rows.check_longest(self._expansion)
-        total = self._rows.choose_walk(self._expansion)
-        # Bare monomials are walked faster, but then the factors sqrt(c / a!) take a pass of their own over a table; and
-        # at high degrees they are too small for a float32, as bare monomials are too large.
-        self._weigh_apart = total > WEIGH_FROM * self._expansion.n_slots and self._expansion.degree <= BARE_TO_DEGREE
-        if self._expansion.n_slots * X.dtype.itemsize > SORT_FROM and not self._rows.core.walk_dense:
-            self._rows.sort()
+        self._parts = _split(X, self._expansion)
         check_memory(0, memory_limit, "nothing")
         self.memory_limit = memory_limit
         self.gamma = self._expansion.gamma
@@ -87,35 +87,49 @@ class TaylorOperator(LinearOperator):
         if np.iscomplexobj(V):
             return self._matmat(V.real) + 1j * self._matmat(V.imag)
         out = self._empty(self.shape[0], V.shape[1])
-        rows, walked, scratch = self._rows, self._walked(), self._rows.scratch()
         for columns in self._together(V.shape[1]):
-            if self._weigh_apart:
-                table = self._empty(self.n_slots, columns.stop - columns.start)
-                table[...] = V[:, columns]
-                self._expansion.weigh(self._expansion.features, table)
-            else:
-                table = np.ascontiguousarray(V[:, columns], dtype=self.dtype)
-            for first, last in rows.passes(self._expansion):
-                part = np.empty((last - first, table.shape[1]), dtype=self.dtype)
-                _core.dot(rows.core, walked, first, last, table, part, scratch)
-                out[rows.stored(first, last), columns] = part
+            for part in self._parts:
+                table = self._table(part, V[:, columns])
+                rows, scratch = part.rows, part.rows.scratch()
+                for first, last in part.passes:
+                    products = np.empty((last - first, table.shape[1]), dtype=self.dtype)
+                    _core.dot(rows.core, part.walked, first, last, table, products, scratch)
+                    out[rows.stored(first, last), columns] = products
         return out
+
+    def _table(self, part, V):
+        """V as the rows of a part are multiplied with it."""
+        if not part.weigh_apart:
+            return np.ascontiguousarray(V, dtype=self.dtype)
+        table = self._empty(part.expansion.n_slots, V.shape[1])
+        if part.reordering:
+            part.reordering.take(np.ascontiguousarray(V, dtype=self.dtype), table)
+        else:
+            table[...] = V
+        part.expansion.weigh(part.expansion.features, table)
+        return table
 
     def _rmatmat(self, T):
         if np.iscomplexobj(T):
             return self._rmatmat(T.real) + 1j * self._rmatmat(T.imag)
         out = self._empty(self.n_slots, T.shape[1])
-        rows, walked, scratch = self._rows, self._walked(), self._rows.scratch()
         for columns in self._together(T.shape[1]):
-            table = out if columns.stop - columns.start == T.shape[1] else self._empty(self.n_slots, 1)
-            table[...] = 0
-            for first, last in rows.passes(self._expansion):
-                part = np.ascontiguousarray(T[rows.stored(first, last), columns], dtype=self.dtype)
-                _core.add(rows.core, walked, first, last, table, part, scratch)
-            if self._weigh_apart:
-                self._expansion.weigh(self._expansion.features, table)
-            if table is not out:
-                out[:, columns] = table
+            whole = out if columns.stop - columns.start == T.shape[1] else self._empty(self.n_slots, 1)
+            whole[...] = 0
+            for part in self._parts:
+                rows, scratch, table = part.rows, part.rows.scratch(), whole
+                if part.reordering:
+                    table = self._empty(part.expansion.n_slots, whole.shape[1])
+                    table[...] = 0
+                for first, last in part.passes:
+                    t = np.ascontiguousarray(T[rows.stored(first, last), columns], dtype=self.dtype)
+                    _core.add(rows.core, part.walked, first, last, table, t, scratch)
+                if part.weigh_apart:
+                    part.expansion.weigh(part.expansion.features, table)
+                if part.reordering:
+                    part.reordering.add(table, whole)
+            if whole is not out:
+                out[:, columns] = whole
         return out
 
     def _matvec(self, v):
@@ -129,14 +143,59 @@ class TaylorOperator(LinearOperator):
 
     def _together(self, width):
         """The columns that are multiplied in one walk. Dense walks are faster one by one."""
-        if self._rows.core.walk_dense and width > 1:
+        if self._parts[0].rows.core.walk_dense and width > 1:
             return [slice(j, j + 1) for j in range(width)]
         return [slice(0, width)]
-
-    def _walked(self):
-        return self._expansion.bare if self._weigh_apart else self._expansion.features
 
     def _empty(self, n_rows, width):
         n_bytes = n_rows * width * self.dtype.itemsize
         check_memory(n_bytes, self.memory_limit, f"an array of {n_rows} x {width} numbers")
         return np.empty((n_rows, width), dtype=self.dtype)
+
+
+@dataclass
+class Part:
+    """Rows that are multiplied with the same table."""
+
+    rows: Rows
+    expansion: Expansion
+    weigh_apart: bool
+    """Whether monomials are walked bare, and the factors sqrt(c / a!) take a pass of their own over a table."""
+    reordering: Reordering | None = None
+    """What the table's columns are; None stands for all of them in their own order."""
+
+    @property
+    def walked(self):
+        """The map of the walk."""
+        return self.expansion.bare if self.weigh_apart else self.expansion.features
+
+    @cached_property
+    def passes(self):
+        """The rows in ranges (first, last)."""
+        return list(self.rows.passes(self.expansion))
+
+
+def _split(X, expansion):
+    """The parts of X; those with a table of their own come first."""
+    rows = Rows(X)
+    rows.check_longest(expansion)
+    total = rows.choose_walk(expansion)
+    # Bare monomials are walked faster; but at high degrees their factors are too small for a float32, as bare monomials
+    # are too large.
+    may_weigh = expansion.degree <= BARE_TO_DEGREE
+    table_bytes = expansion.n_slots * X.dtype.itemsize
+    parts = [Part(rows, expansion, may_weigh and total > WEIGH_FROM * expansion.n_slots)]
+    if rows.core.walk_dense:
+        return parts
+    frequent = frequent_columns(rows, expansion) if may_weigh and table_bytes > REORDER_FROM else None
+    if frequent:
+        columns, n_front, inside = frequent
+        reordering = Reordering(columns, expansion)
+        which = None if inside.all() else np.flatnonzero(inside)
+        parts = [Part(rows.part(which, columns, n_front), reordering.expansion, True, reordering)]
+        if which is not None:
+            parts.append(Part(rows.part(np.flatnonzero(~inside)), expansion, False))
+    if table_bytes > SORT_FROM:
+        for part in parts:
+            part.rows.sort()
+    return parts

@@ -511,9 +511,9 @@ class TaylorSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         return classes
 
     def _check_memory(self, rows, expansion, shift, tables=None):
-        """Refuse what does not fit: tables, one number each for alpha, margin, weight and order, the shifted rows."""
+        """Refuse what does not fit: the tables, some twenty numbers for each row while it works, the shifted rows."""
         n_tables = TABLES[self.solver] if tables is None else tables
-        n_bytes = n_tables * expansion.n_slots * rows.dtype.itemsize + rows.shape[0] * 40
+        n_bytes = n_tables * expansion.n_slots * rows.dtype.itemsize + rows.shape[0] * 170
         if shift is not None:
             n_bytes += shift.bytes(rows)
         check_memory(n_bytes, self.memory_limit, f"training with {expansion.n_slots} monomials on {rows.shape[0]} rows")

@@ -12,7 +12,7 @@ import reference
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, aslinearoperator, eigsh, lsmr, svds
 
-from taylorkern import TaylorFeatures, TaylorOperator, _core
+from taylorkern import TaylorFeatures, TaylorOperator, _core, _reorder
 from taylorkern import operator as operator_module
 from taylorkern._expansion import Expansion
 from taylorkern._rows import Rows, check_rows
@@ -180,16 +180,16 @@ def test_one_column_is_enough():
 def test_arrays_in_c_order_and_canonical_csr_are_not_copied(dtype):
     X = data(dtype=dtype)
     op = TaylorOperator(X)
-    assert np.shares_memory(op._rows.core.data, X)
+    assert np.shares_memory(op._parts[0].rows.core.data, X)
     for index in (np.int32, np.int64):
         S = sparse.csr_array(X)
         S.indices, S.indptr = S.indices.astype(index), S.indptr.astype(index)
         op = TaylorOperator(S)
-        assert np.shares_memory(op._rows.core.data, S.data)
+        assert np.shares_memory(op._parts[0].rows.core.data, S.data)
         if index == np.int32:
-            assert np.shares_memory(op._rows.core.indices, S.indices)
+            assert np.shares_memory(op._parts[0].rows.core.indices, S.indices)
         else:
-            assert np.shares_memory(op._rows.core.indptr, S.indptr)
+            assert np.shares_memory(op._parts[0].rows.core.indptr, S.indptr)
 
 
 @pytest.mark.parametrize("make", MAKERS)
@@ -259,23 +259,67 @@ def test_products_do_not_depend_on_the_order_in_which_rows_are_visited(make):
     op = TaylorOperator(make(X), degree=3, gamma=0.1)
     v, t = np.random.default_rng(1).normal(size=220), np.random.default_rng(2).normal(size=(300, 2))
     before, before_transposed = op @ v, op.H @ t
-    op._rows.core.set_order(np.random.default_rng(3).permutation(300).astype(np.int32))
+    op._parts[0].rows.core.set_order(np.random.default_rng(3).permutation(300).astype(np.int32))
     assert np.array_equal(op @ v, before)
     assert np.allclose(op.H @ t, before_transposed, rtol=1e-12, atol=1e-14)
     for walk_dense in (False, True):
-        op._rows.core.walk_dense = walk_dense
+        op._parts[0].rows.core.walk_dense = walk_dense
         assert np.allclose(op @ v, before, rtol=1e-12, atol=1e-14)
         assert np.allclose(op.H @ t, before_transposed, rtol=1e-12, atol=1e-14)
 
 
 def test_rows_are_sorted_by_their_last_columns_when_the_table_is_large(monkeypatch):
     X = sparse.random_array((200, 60), density=0.1, rng=np.random.default_rng(0), format="csr")
-    assert TaylorOperator(X, degree=3)._rows.core.order is None
+    assert TaylorOperator(X, degree=3)._parts[0].rows.core.order is None
     monkeypatch.setattr(operator_module, "SORT_FROM", 1000)
-    order = TaylorOperator(X, degree=3)._rows.core.order
+    order = TaylorOperator(X, degree=3)._parts[0].rows.core.order
     assert sorted(order) == list(range(200))
     last = [(*X[[i]].indices[::-1], -1, -1, -1)[:3] for i in order]
     assert all(tuple(a) <= tuple(b) for a, b in pairwise(last))
+
+
+def one_hot(n_rows, sizes, dtype, seed=0):
+    """Groups of columns of which each row has one, the last of each group most often; a few rows are empty."""
+    random = np.random.default_rng(seed)
+    groups = [np.eye(n)[n - 1 - np.minimum(random.geometric(0.6, n_rows) - 1, n - 1)] for n in sizes]
+    X = np.hstack(groups) * random.uniform(0.5, 1.5, size=(n_rows, 1))
+    X[::50] = 0
+    return sparse.csr_array(X.astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("degree", [2, 3, 4])
+@pytest.mark.parametrize("sort_from", [0, 2**40])
+def test_frequent_columns_have_a_table_of_their_own(monkeypatch, dtype, degree, sort_from):
+    X = one_hot(800, [9, 5, 8, 7], dtype)
+    plain = TaylorOperator(X, degree=degree, gamma=0.3)
+    assert [part.reordering for part in plain._parts] == [None]
+    monkeypatch.setattr(operator_module, "REORDER_FROM", 0)
+    monkeypatch.setattr(operator_module, "SORT_FROM", sort_from)
+    monkeypatch.setattr(_reorder, "SLOT_MONOMIALS", 1)
+    monkeypatch.setattr(_reorder, "SLOT_COST", 0.5)
+    monkeypatch.setattr(_reorder, "STEP", 50)
+    op = TaylorOperator(X, degree=degree, gamma=0.3)
+    frequent, *rest = op._parts
+    assert frequent.reordering and frequent.rows.n_rows > 600
+    assert [part.reordering for part in rest] == ([None] if degree > 2 else [])
+    stored = np.concatenate([np.arange(800)[part.rows.stored(0, part.rows.n_rows)] for part in op._parts])
+    assert sorted(stored) == list(range(800))
+    random = np.random.default_rng(1)
+    tolerance = 1e-12 if dtype == np.float64 else 1e-4
+    for width in (1, 3):
+        V, T = (random.normal(size=(n, width)).astype(dtype) for n in reversed(op.shape))
+        assert np.allclose(op @ V, plain @ V, rtol=tolerance, atol=tolerance)
+        assert np.array_equal(op @ np.asfortranarray(V), op @ V)
+        assert np.allclose(op.H @ T, plain.H @ T, rtol=tolerance, atol=tolerance)
+
+
+def test_columns_stay_where_they_are_when_another_order_gains_nothing(monkeypatch):
+    monkeypatch.setattr(operator_module, "REORDER_FROM", 0)
+    X = one_hot(800, [9, 5, 8, 7], np.float64)
+    ordered = X[:, np.argsort(-X.count_nonzero(axis=0), kind="stable")]
+    for given, degree in [(X[:20], 3), (X[:0], 3), (X, 1), (X.toarray(), 3), (ordered.tocsr(), 2)]:
+        assert [part.reordering for part in TaylorOperator(given, degree=degree)._parts] == [None]
 
 
 def test_rows_with_too_many_monomials_are_refused():
@@ -392,6 +436,7 @@ def test_results_do_not_depend_on_the_length_of_a_pass(monkeypatch):
         forward, back = op @ v, op.H @ t
         with monkeypatch.context() as patch:
             patch.setattr("taylorkern._rows.PASS_MONOMIALS", 300)
-            assert len(list(op._rows.passes(op._expansion))) > 10
+            op = TaylorOperator(make(data(n_rows=100)), degree=3, gamma=0.1)
+            assert len(op._parts[0].passes) > 10
             assert np.array_equal(op @ v, forward)
             assert np.array_equal(op.H @ t, back)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from taylorkern import TaylorFeatures, TaylorOperator, _memory, _rows, taylor_kernel
+from taylorkern import TaylorFeatures, TaylorOperator, _core, _memory, _rows, taylor_kernel
 from taylorkern._expansion import Expansion
 from taylorkern._memory import available_memory, check_memory
 from taylorkern._rows import Rows, check_rows
@@ -330,6 +330,22 @@ def test_monomials_are_counted_exactly(make):
     # Beyond 64 bits: Python's integers do not wrap around.
     wide = Rows(check_rows(make(np.ones((3, 400)))))
     assert wide.monomials(Expansion(400, degree=8, gamma=1.0))[0] == 3 * Expansion(400, degree=8, gamma=1.0).n_slots
+
+
+@settings(max_examples=300)
+@given(
+    st.lists(st.lists(st.integers(-1, 6), max_size=9), max_size=6),
+    st.booleans(),
+    st.sampled_from([np.int32, np.int64]),
+)
+def test_a_structure_is_judged_row_by_row(rows, rising, index):
+    rows = [sorted(set(row)) for row in rows] if rising else rows
+    indptr = np.cumsum([0, *map(len, rows)]).astype(index)
+    indices = np.array([j for row in rows for j in row], dtype=index)
+    problem, canonical = _core.check_structure(indptr, indices, 6, len(indices))
+    outside = [k for k, j in enumerate(indices) if not 0 <= j < 6]
+    assert problem == (f"indices[{outside[0]}] is {indices[outside[0]]}, outside 0 to 5" if outside else None)
+    assert canonical == (not outside and all(row == sorted(set(row)) for row in rows))
 
 
 @settings(max_examples=100)

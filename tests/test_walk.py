@@ -294,6 +294,44 @@ def test_results_do_not_depend_on_how_rows_are_cut_into_passes(instruction_set, 
             assert np.array_equal(add(rows, expansion_map, table, t, cuts), whole)
 
 
+@pytest.mark.parametrize("dtype", REALS)
+def test_renumbered_columns_are_walked_as_if_stored_so(instruction_set, dtype):
+    random = np.random.default_rng(2)
+    X = mixed_rows(12, dtype)
+    columns, which = np.array([3, 5, 10, 0, 1, 4, 9, 11]), np.array([4, 0, 18, 7, 7, 2])
+    X[:, [2, 6, 7, 8]] = 0
+    expansion = Expansion(8, degree=4, gamma=0.2, kernel="polynomial", coef0=0.5)
+    table, t = (random.normal(size=(n, 1)).astype(dtype) for n in (expansion.n_slots, 6))
+    part = stored(X, ("csr", False)).part(which, columns, 3)
+    written = stored(X[which][:, columns], ("csr", False))
+    assert (part.n_rows, part.n_columns) == (6, 8)
+    for expansion_map in (expansion.bare, expansion.features):
+        exact = 64 * np.finfo(dtype).eps  # the norm is summed up in another order
+        assert np.allclose(dot(part, expansion_map, table), dot(written, expansion_map, table), rtol=exact, atol=exact)
+        back = [add(rows, expansion_map, table, t) for rows in (part, written)]
+        assert np.allclose(*back, rtol=exact, atol=exact)
+    for (slots, values), (expected_slots, expected) in zip(
+        expand(part, expansion), expand(written, expansion), strict=True
+    ):
+        assert np.array_equal(slots, expected_slots)
+        assert np.allclose(values, expected, rtol=exact, atol=0)
+
+
+@given(st.data())
+def test_slots_of_reordered_columns_are_those_of_the_same_monomials(data):
+    d, degree = data.draw(st.integers(1, 7)), data.draw(st.integers(2, 5))
+    columns = np.array(data.draw(st.permutations(range(d)))[: data.draw(st.integers(1, d))])
+    whole, small = Expansion(d, degree=degree, gamma=1.0), Expansion(len(columns), degree=degree, gamma=1.0)
+    first = data.draw(st.integers(0, len(columns)))
+    last = data.draw(st.integers(first + 1, len(columns) + 1))
+    begin, end = small.ranks[-1, [first, last]]
+    slots = np.full(end - begin, -1)
+    own = np.concatenate([[0], columns + 1]).astype(np.int32)
+    _core.own_slots(small.bare, own, whole.ranks, first, last, slots)
+    for slot, found in zip(range(begin, end), slots, strict=True):
+        assert found == whole.slot_of({int(columns[j]): e for j, e in small.powers_of(slot).items()})
+
+
 @pytest.mark.parametrize("how", STORED)
 def test_matrices_without_rows_or_columns_are_walked(instruction_set, how):
     for shape in [(0, 5), (3, 0), (0, 0)]:
@@ -331,6 +369,12 @@ def test_tables_that_do_not_belong_to_the_rows_are_refused():
         _core.dot(rows.core, expansion.bare, 0, 4, table.astype(np.float32), out.astype(np.float32), scratch)
     with pytest.raises(ValueError, match="scratch"):
         _core.dot(rows.core, expansion.bare, 0, 4, table, out, scratch[:10])
+    with pytest.raises(ValueError, match="place does not belong"):
+        rows.core.set_place(np.zeros(3, np.int32), 0, 3)
+    own, slots = np.arange(4, dtype=np.int32), np.zeros(10, np.int64)
+    for arguments in [(own[:3], 0, 4, slots), (own, 0, 4, slots[:9]), (own, 0, 5, slots), (own, 2, 2, slots[:0])]:
+        with pytest.raises(ValueError, match="slots"):
+            _core.own_slots(expansion.bare, arguments[0], expansion.ranks, *arguments[1:])
 
 
 def test_unknown_instruction_sets_are_refused():
