@@ -9,7 +9,7 @@ from sklearn.utils.extmath import row_norms
 
 from . import _core
 from ._expansion import Expansion
-from ._train import inner
+from ._problem import inner
 
 BLOCKS, BLOCK_ROWS = 32, 32  # of the sampled estimate: pairs within a block of rows, independent from block to block
 STANDARD_ERRORS = 2  # by which the sampled interval reaches further: about 97 % for its one end that is estimated

@@ -15,14 +15,17 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from . import _train
+from ._dual import Dual, dual_start
 from ._expansion import Expansion, _positive, resolve_gamma
 from ._loss import LOSSES
 from ._memory import check_memory
 from ._monomials import in_user_order, shifted_name, strongest
 from ._observe import FRAMES, CallbackSupportMixin, Observer, with_callbacks
+from ._primal import Adagrad, Stream
+from ._problem import Problem, squared_norm
 from ._rows import Rows, check_rows, dot_rows
 from ._shift import CHUNK, choose_shift
+from ._train import SOLVERS, train
 from .certificate import certify, interrupted_certificate
 
 # Tables of n_slots numbers that a solver holds, the copy of the last whole epoch's model included.
@@ -155,6 +158,14 @@ class TaylorSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     >>> low, high = model.certificate_.exact_interval
     >>> low < high
     True
+
+    Probabilities come with the log loss, or from scikit-learn's calibration:
+
+    >>> from sklearn.calibration import CalibratedClassifierCV
+    >>> TaylorSVC(loss="log_loss", random_state=0).fit(scale(X), y).predict_proba(scale(X)).shape
+    (569, 2)
+    >>> CalibratedClassifierCV(model, cv=3).fit(scale(X), y).predict_proba(scale(X)).shape
+    (569, 2)
     """
 
     def __init__(
@@ -226,7 +237,7 @@ class TaylorSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self._check_memory(rows, expansion, shift)
         problem = self._problem(rows, targets, sample_weight, classes, expansion, shift)
         random = check_random_state(self.random_state)
-        solver = _train.SOLVERS[self.solver](problem, random, self.tol, **self._warm(problem, shift))
+        solver = SOLVERS[self.solver](problem, random, self.tol, **self._warm(problem, shift))
 
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
         observer = Observer(
@@ -235,15 +246,16 @@ class TaylorSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             lambda: self._model_attributes(solver.model().copy(), problem, shift, classes),
         )
         with observer.watching():
-            outcome = _train.train(solver, tol=self.tol, max_iter=self.max_iter, observer=observer)
+            outcome = train(solver, tol=self.tol, max_iter=self.max_iter, observer=observer)
         if outcome.n_iter == 0:
             raise KeyboardInterrupt
         alpha, norm2 = solver.point()
-        certificate = (
-            interrupted_certificate(problem, outcome.record)
-            if outcome.interrupted
-            else certify(problem, outcome.record.primal, alpha, norm2, random)
-        )
+        certificate = interrupted_certificate(problem, outcome.record)
+        if not outcome.interrupted:
+            try:
+                certificate = certify(problem, outcome.record.primal, alpha, norm2, random)
+            except KeyboardInterrupt:
+                outcome = outcome._replace(interrupted=True)
         validate_data(self, X, skip_check_array=True)  # this late, so that a failed fit changes nothing
         self.__dict__.update(self._model_attributes(solver.model(), problem, shift, classes))
         self.n_iter_ = outcome.n_iter
@@ -304,8 +316,8 @@ class TaylorSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         random = check_random_state(self.random_state)
         stream = getattr(self, "_stream", None)
         if stream is None and not first:
-            stream = _train.Stream.after(problem, self._weights())
-        solver = _train.Adagrad(problem, random, self.tol, stream=stream)
+            stream = Stream.after(problem, self._weights())
+        solver = Adagrad(problem, random, self.tol, stream=stream)
         try:
             solver.take_batch()
         finally:  # after Ctrl-C too: the steps that were taken count
@@ -355,9 +367,9 @@ class TaylorSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         )
         random = check_random_state(self.random_state)
         margins = problem.margins(self._table, self._expansion.margin)
-        primal = problem.primal(margins, _train.squared_norm(self._expansion.to_weights(self._table.copy())))
-        solver = _train.Dual(problem, random, self.tol, _train.dual_start(problem, margins))
-        _train.train(solver, tol=self.tol, max_iter=max_iter)
+        primal = problem.primal(margins, squared_norm(self._expansion.to_weights(self._table.copy())))
+        solver = Dual(problem, random, self.tol, dual_start(problem, margins))
+        train(solver, tol=self.tol, max_iter=max_iter)
         alpha, norm2 = solver.point()
         self.certificate_ = certify(problem, primal, alpha, norm2, random)
         return self.certificate_
@@ -476,7 +488,7 @@ class TaylorSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def _check_parameters(self):
         _positive("C", self.C)
         _positive("tol", self.tol)
-        for name, allowed in (("loss", LOSSES), ("solver", _train.SOLVERS)):
+        for name, allowed in (("loss", LOSSES), ("solver", SOLVERS)):
             value = getattr(self, name)
             if not isinstance(value, str) or value not in allowed:
                 raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {value!r}")
@@ -539,16 +551,18 @@ class TaylorSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if shift is not None:
             rows = shift(rows)
         n_jobs = effective_n_jobs(self.n_jobs)
-        return _train.Problem(rows, y, weight, expansion, LOSSES[self.loss], float(self.C), n_jobs, unit)
+        return Problem(rows, y, weight, expansion, LOSSES[self.loss], float(self.C), n_jobs, unit)
 
     def _warm(self, problem, shift):
         """Where the last fit ended, as far as that is of use for this problem: arguments of a solver."""
         if not self.warm_start or not hasattr(self, "_table"):
             return {}
         if self.solver == "adagrad":
-            same = self._stream is not None and self._stream.w.dtype == problem.dtype
-            same = same and self._expansion.__reduce__() == problem.expansion.__reduce__()
-            return {"stream": self._stream} if same and _same_shift(shift, self._shift) else {}
+            stream = self._stream
+            if stream is None or stream.w.dtype != problem.dtype or not _same_shift(shift, self._shift):
+                return {}
+            same = self._expansion.__reduce__() == problem.expansion.__reduce__()
+            return {"stream": stream.copy()} if same else {}
         alpha = self._alpha
         if alpha is None or len(alpha) != problem.n_rows:
             return {}

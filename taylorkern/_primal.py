@@ -1,0 +1,260 @@
+"""Stochastic steps on the primal objective: Pegasos and AdaGrad. The steps are in csrc/primal.c.
+
+Both work on weights of features; `model` makes the table that predicts.
+"""
+
+from math import isfinite, log, sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from . import _core
+from ._expansion import PASS_MONOMIALS
+from ._problem import NAN, Record, squared_norm
+
+
+class Pegasos:
+    """The paper's solver: mini-batches, step 1 / (lambda t), the average of the iterates.
+
+    w(alpha) is the last iterate, and its alpha is feasible after each whole epoch: a certificate at no cost.
+    """
+
+    certified = True
+    block = 16
+
+    def __init__(self, problem, random, tol, alpha=None):
+        self.problem, self.random, self.tol = problem, random, tol
+        self.w, self.average = problem.table(), problem.table()
+        self.alpha = np.zeros(problem.n_rows)
+        n_blocks = -(-problem.n_rows // self.block)
+        # Without the projection, early steps of a loss with unbounded slopes run away.
+        radius = 0.0 if problem.loss.lipschitz else problem.loss.radius / sqrt(problem.lambda_)
+        t, norm2 = 0, 0.0
+        if alpha is not None and alpha.any():  # it counts as one epoch
+            self.alpha[:] = problem.C * alpha
+            problem.add(self.w, self.alpha * problem.y, problem.expansion.features)
+            t, norm2 = n_blocks, squared_norm(self.w)
+        training, self.rows = problem.training(self.w, self.block)
+        self.state = _core.Pegasos(training, problem.lambda_, n_blocks / problem.n_rows, radius, self.alpha, t, norm2)
+        self.epochs = 0
+
+    def epoch(self, last=False):
+        """One epoch over all rows."""
+        problem, state = self.problem, self.state
+        if self.epochs & (self.epochs - 1) == 0:  # a power of two: so the average is always over half of the epochs
+            self.average[:] = 0
+            state.begin_average(self.average)
+        order = self.random.permutation(problem.n_rows).astype(np.int32)
+        self.rows.set_order(order)
+        for begin, end in problem.passes(len(order), self.block):
+            state.run(begin, end)
+        self.epochs += 1
+        return self._evaluate()
+
+    def _evaluate(self):
+        """The objective at the last iterate and at the averaged one; the better one is the model."""
+        problem, state = self.problem, self.state
+        margins = problem.margins(self.w)
+        alpha = state.scale / problem.C * self.alpha
+        norm2 = problem.norm2(alpha, state.scale * margins)
+        last, dual = problem.primal(state.scale * margins, norm2), problem.dual(alpha, norm2)
+        a, b = (self.w.dtype.type(factor) for factor in state.averaging)
+        model = a * self.average
+        model += b * self.w
+        averaged = problem.primal(problem.margins(model), squared_norm(model))
+        if last < averaged:
+            np.multiply(self.w, self.w.dtype.type(state.scale), out=model)
+        self._next = model, alpha, norm2
+        return Record(min(last, averaged), dual, problem.n_rows, NAN)
+
+    def keep(self):
+        """Remember this epoch's end."""
+        self._kept = self._next
+
+    def restore(self):
+        """Nothing to do: the model is that of the last whole epoch already."""
+
+    def known(self, record):
+        """The true objective is always known."""
+        return record
+
+    def model(self):
+        """The table that predicts: the averaged iterate, or the last one where that is better."""
+        return self.problem.expansion.to_table(self._kept[0].copy())
+
+    def point(self):
+        """A feasible dual point, and |w(alpha)|^2."""
+        return self._kept[1:]
+
+
+class Adagrad:
+    """Steps with a size of their own for each slot, and the average of the iterates. It has no dual point.
+
+    Parameters are those of the other solvers (alpha is of no use to it), and the state of a stream to go on with.
+    """
+
+    certified = False
+
+    def __init__(self, problem, random, tol, alpha=None, stream=None):
+        self.problem, self.random, self.tol = problem, random, tol
+        if stream is None:
+            stream = Stream(problem.table(), problem.table(), problem.table(), 0, 0, 0, NAN)
+            stream.squares[:] = FLOOR
+        self.w, self.squares, self.average = (
+            _grown(table, problem, fill) for table, fill in zip(stream[:3], (0, FLOOR, 0), strict=True)
+        )
+        self.n_averaged, self.n_seen, self.n_restarted, self.eta = stream[3:]
+        # Dense rows share each load of the table; sparse ones learn from one another at once.
+        self.block = 8 if problem.rows.core.walk_dense else 1
+        self.training, self.rows = problem.training(self.w, self.block)
+        if np.isnan(self.eta):
+            self.eta = self._search() if problem.n_rows >= SEARCH_FROM else UNSEARCHED
+        self.epochs, self._reached = 0, np.inf
+
+    def stream(self):
+        """The state, for the next batch."""
+        return Stream(self.w, self.squares, self.average, self.n_averaged, self.n_seen, self.n_restarted, self.eta)
+
+    def take_batch(self):
+        """One pass over rows that are part of a stream."""
+        # So that the average is over at least the later half of the rows.
+        if self.n_seen >= 2 * self.n_restarted or not self.n_averaged:
+            self.average[:], self.n_averaged, self.n_restarted = 0, 0, self.n_seen
+        weight = self.problem.weight
+        self.n_seen += self.problem.n_rows if weight is None else float(weight.sum())
+        self._better = True
+        try:
+            self._steps(1 / (self.problem.C * self.n_seen))
+        finally:  # after Ctrl-C it stands where it is
+            self.keep()
+
+    def _steps(self, lambda_):
+        state = _core.Adagrad(self.training, self.squares, self.eta)
+        self._run(state, self.random.permutation(self.problem.n_rows).astype(np.int32), lambda_)
+
+    def _run(self, state, order, lambda_):
+        problem, n_slots = self.problem, self.problem.expansion.n_slots
+        self.rows.set_order(order)
+        # The regulariser takes a pass over the table: several times an epoch, but not so often that it costs much.
+        parts = int(np.clip(problem.n_monomials // (8 * n_slots), 1, 16))
+        for part in range(parts):
+            begin, end = (len(order) * k // parts for k in (part, part + 1))
+            for first, last in problem.passes(end - begin, self.block):
+                state.run(begin + first, begin + last)
+            for slot in range(0, n_slots, PASS_MONOMIALS):
+                state.shrink(lambda_ * self.eta * (end - begin), slot, min(slot + PASS_MONOMIALS, n_slots))
+            self.average += self.w
+            self.n_averaged += 1
+
+    def epoch(self, last=False):
+        """One epoch over all rows."""
+        problem = self.problem
+        if self.epochs & (self.epochs - 1) == 0:  # a power of two: so the average is always over half of the epochs
+            self.average[:], self.n_averaged = 0, 0
+        self._steps(problem.lambda_)
+        self.n_seen += problem.n_rows
+        self.epochs += 1
+        last = problem.primal(problem.margins(self.w), squared_norm(self.w))
+        n = self.n_averaged
+        averaged = problem.primal(problem.margins(self.average) / n, squared_norm(self.average) / n**2)
+        self._better = averaged <= last
+        if min(last, averaged) > self._reached:  # it went too far
+            self.eta *= 0.7
+        self._reached = min(last, averaged)
+        return Record(min(last, averaged), NAN, problem.n_rows, NAN)
+
+    def keep(self):
+        """Remember this epoch's end."""
+        averaged = self._better and self.n_averaged
+        self._kept = self.average / self.average.dtype.type(self.n_averaged) if averaged else self.w.copy()
+
+    def restore(self):
+        """Nothing to do: the model is that of the last whole epoch already."""
+
+    def known(self, record):
+        """The true objective is always known."""
+        return record
+
+    def model(self):
+        """The table that predicts: the averaged iterate, or the last one where that is better."""
+        return self.problem.expansion.to_table(self._kept.copy())
+
+    def point(self):
+        """It has none."""
+        return None, NAN
+
+    def _search(self):
+        """The step size that does best on a sample of the rows: up or down from 1, as long as that is better."""
+        problem = self.problem
+        n_sample = min(max(problem.n_rows // 8, SEARCH_ROWS // 8), SEARCH_ROWS)
+        order = self.random.permutation(problem.n_rows)[:n_sample].astype(np.int32)
+        found = {1.0: self._try(1.0, order)}
+        for factor in (3.0, 1 / 3):
+            eta = factor
+            while abs(log(eta)) < 5 and found.setdefault(eta, self._try(eta, order)) < found[eta / factor]:
+                eta *= factor
+            if len(found) > 2:
+                break
+        self.w[:], self.squares[:], self.average[:], self.n_averaged = 0, FLOOR, 0, 0
+        return min(found, key=lambda eta: found[eta])
+
+    def _try(self, eta, order):
+        """The objective after some epochs over a sample, the last of which is averaged."""
+        self.w[:], self.squares[:], self.eta = 0, FLOOR, eta
+        state = _core.Adagrad(self.training, self.squares, eta)
+        for _ in range(SEARCH_EPOCHS):
+            self.average[:], self.n_averaged = 0, 0
+            self._run(state, order, self.problem.lambda_)
+        value = self._sample_objective(order)
+        return value if isfinite(value) else float("inf")
+
+    def _sample_objective(self, order):
+        """The objective of the averaged iterate, with the loss on the rows of the sample."""
+        problem = self.problem
+        scratch, out = problem.rows.scratch(), np.empty((len(order), 1), dtype=problem.dtype)
+        for first, last in problem.passes(len(order)):
+            part = out[first:last]
+            _core.dot(self.rows, problem.expansion.features, first, last, self.average[:, None], part, scratch)
+        margins = out[:, 0] * problem.y[order] / self.n_averaged
+        loss = problem.loss.value(margins.astype(np.float64))
+        weight = 1 if problem.weight is None else problem.weight[order]
+        return float(np.mean(weight * loss)) + problem.lambda_ / 2 * squared_norm(self.average) / self.n_averaged**2
+
+
+class Stream(NamedTuple):
+    """What AdaGrad carries from one batch to the next."""
+
+    w: np.ndarray
+    squares: np.ndarray
+    average: np.ndarray
+    n_averaged: int
+    n_seen: float  # rows, by their weights
+    n_restarted: float  # rows that had been seen when the average began
+    eta: float
+
+    def copy(self):
+        """With tables of its own."""
+        return self._replace(w=self.w.copy(), squares=self.squares.copy(), average=self.average.copy())
+
+    @classmethod
+    def after(cls, problem, table):
+        """A stream that goes on from a model of another solver: the batch tells how large gradients are."""
+        w, squares = _grown(table.copy(), problem), np.full(problem.expansion.n_slots, FLOOR, dtype=problem.dtype)
+        training, rows = problem.training(w, 1)
+        rows.set_order(np.arange(problem.n_rows, dtype=np.int32))
+        state = _core.Adagrad(training, squares, 0.0)
+        for first, last in problem.passes(problem.n_rows):
+            state.run(first, last)
+        return cls(w, squares, problem.table(), 0, problem.n_rows, 0, CAREFUL)
+
+
+def _grown(table, problem, fill=0):
+    """The table with slots for new columns, which come behind the others."""
+    more = problem.expansion.n_slots - len(table)
+    return table if more == 0 else np.concatenate([table, np.full(more, fill, dtype=table.dtype)])
+
+
+FLOOR = 1e-12  # of the sums of squared gradients
+UNSEARCHED, SEARCH_FROM = 0.3, 32  # the step size where there are fewer rows than this to search on
+CAREFUL = 0.1  # the step size for a model that another solver has trained
+SEARCH_ROWS, SEARCH_EPOCHS = 16384, 3
