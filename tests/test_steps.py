@@ -884,7 +884,7 @@ class TestBoundary:
 
     def test_misuse_that_would_lead_out_of_memory(self):
         """In a process of its own, which may crash."""
-        done = subprocess.run([sys.executable, "-c", MISUSE], capture_output=True, text=True, check=False)
+        done = subprocess.run([sys.executable, "-P", "-c", MISUSE], capture_output=True, text=True, check=False)
         expected = ["no training", "a row that is not there", "a walk that takes more scratch"]
         assert (done.stdout.splitlines(), done.returncode) == (expected, 0), done.stderr
 

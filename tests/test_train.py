@@ -674,7 +674,7 @@ def after_ctrl_c():
     if os.name == "nt":
         pytest.skip("Windows has no SIGINT for one process")
     child = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(CHILD)], capture_output=True, text=True, check=False, timeout=120
+        [sys.executable, "-P", "-c", textwrap.dedent(CHILD)], capture_output=True, text=True, check=False, timeout=120
     )
     assert child.returncode == 0, child.stderr
     return json.loads(child.stdout)
