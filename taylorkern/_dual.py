@@ -30,8 +30,8 @@ class Dual:
         training, self.rows = problem.training(self.table, self.block, expansion.margin, expansion.update)
         self.state = _core.Dual(training, problem.C, self.alpha, self.margin, self.sweeps)
         self.active = np.arange(n, dtype=np.int32)
-        self.gap = np.inf  # when all margins were last computed
-        self.total = self._terms(self.active)[0]
+        self.total, gaps, _ = self._terms(self.active)
+        self.gap = gaps / n  # when all margins were last known: at w = 0 they are
         self._kept_table = None
         if alpha is not None and alpha.any():
             problem.add(self.table, problem.C * alpha * problem.y)
@@ -129,7 +129,7 @@ def block_of(problem):
     return int(2 ** np.clip(round(log2(1.5 * pairs)), 4, 8))
 
 
-SEEN_FRACTION = 0.1  # of the last true gap: time to compute the true gap anew
+SEEN_FRACTION = 0.03  # of the last true gap: time to compute the true gap anew
 
 
 def dual_start(problem, margins):
