@@ -110,7 +110,7 @@ class TaylorSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     random_state : int, RandomState or None, default=None
         The order in which rows are visited. Equal seeds give equal models, bit for bit.
     verbose : int, default=0
-        1 shows a progress bar.
+        1 shows a progress bar; with tqdm where that is installed (`pip install taylorkern[progress]`).
 
     Attributes
     ----------
