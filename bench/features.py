@@ -265,10 +265,7 @@ def note_difference(what, ours, peer):
 
 
 def main(arguments=None):
-    def make(options):
-        return Bench(options.data, QUICK if options.quick else FULL, options.clock)
-
-    run("bench.features", __doc__, PARTS, make, arguments)
+    run("bench.features", __doc__, PARTS, Bench, (FULL, QUICK), arguments)
 
 
 if __name__ == "__main__":

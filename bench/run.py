@@ -8,7 +8,7 @@ from .table import Row, dump, print_header, print_machine, print_row
 from .timing import CLOCKS, STEADY, one_thread
 
 
-def run(name, doc, parts, make_bench, arguments=None):
+def run(name, doc, parts, bench, sizes, arguments=None):
     """Run the chosen parts on one thread and print their rows.
 
     Parameters
@@ -19,8 +19,10 @@ def run(name, doc, parts, make_bench, arguments=None):
         Its docstring.
     parts : dict of str to function
         Each takes the benchmark and yields rows; its docstring begins with its letter and a colon.
-    make_bench : callable
-        Makes the benchmark from the options `data`, `quick` and `clock`.
+    bench : callable
+        Makes the benchmark from the folder of the data, the sizes and the clock.
+    sizes : tuple
+        The sizes of a full and of a quick run.
     arguments : list of str, default=None
         The command line.
     """
@@ -36,7 +38,7 @@ def run(name, doc, parts, make_bench, arguments=None):
     if unknown:
         parser.error(f"no part {unknown[0]!r}; parts are {', '.join(parts)}")
 
-    bench = make_bench(options)
+    work = bench(options.data, sizes[options.quick], options.clock)
     rows: list[Row] = []
     print_machine()
     print(f"{'quick run' if options.quick else 'full run'}, one thread, {options.clock} time")
@@ -46,7 +48,7 @@ def run(name, doc, parts, make_bench, arguments=None):
     try:
         with one_thread():
             for part in chosen:
-                for row in parts[part](bench):
+                for row in parts[part](work):
                     print_row(row)
                     rows.append(row)
     except data.MissingData as problem:

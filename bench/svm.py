@@ -279,10 +279,7 @@ def quietly(call, *arguments):
 
 
 def main(arguments=None):
-    def make(options):
-        return Bench(options.data, QUICK if options.quick else FULL, options.clock)
-
-    run("bench.svm", __doc__, PARTS, make, arguments)
+    run("bench.svm", __doc__, PARTS, Bench, (FULL, QUICK), arguments)
 
 
 if __name__ == "__main__":

@@ -123,9 +123,8 @@ def block_of(problem):
     dense walk does eight of them in the time of one.
     """
     n_rows, rows = problem.n_rows, problem.rows
-    nonzeros = float(rows.histogram @ np.arange(len(rows.histogram))) / n_rows
     monomials, eight = problem.n_monomials / n_rows, 8 if rows.core.walk_dense else 1
-    pairs = monomials / eight / (nonzeros / eight + 5)
+    pairs = monomials / eight / (rows.mean_nonzeros / eight + 5)
     return int(2 ** np.clip(round(log2(1.5 * pairs)), 4, 8))
 
 

@@ -87,6 +87,11 @@ class Rows:
             counts = more
         return counts
 
+    @property
+    def mean_nonzeros(self):
+        """How many nonzeros a row has, on average."""
+        return float(self.histogram @ np.arange(len(self.histogram))) / max(self.n_rows, 1)
+
     def monomials(self, expansion):
         """(total, longest row): numbers of nonzero monomials, exactly."""
         counts = self.histogram

@@ -330,7 +330,7 @@ def fourier_operations(X, n_components):
     -------
     operations : float
     """
-    return n_components * _mean_nonzeros(Rows(check_rows(X)))
+    return n_components * Rows(check_rows(X)).mean_nonzeros
 
 
 def degree_within(X, budget):
@@ -368,13 +368,8 @@ def components_within(X, budget):
     -------
     n_components : int
     """
-    nonzeros = _mean_nonzeros(Rows(check_rows(X)))
+    nonzeros = Rows(check_rows(X)).mean_nonzeros
     return int(budget / nonzeros) if nonzeros else 0
-
-
-def _mean_nonzeros(rows):
-    counts = rows.histogram
-    return float(counts @ np.arange(len(counts))) / max(rows.n_rows, 1)
 
 
 class BudgetBounds(NamedTuple):

@@ -60,9 +60,9 @@ class TaylorSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Support vector classifier with the Gaussian kernel, for data of many rows.
 
     The kernel's Taylor series is cut after degree r, which leaves an inner product of monomials of the columns. They
-    are walked inside each training step and never stored: memory does not grow with the number of rows, and a row with
-    m nonzeros costs C(m + r, r) operations whatever the number of columns. Every fitted model has a certificate of how
-    far its objective can be from that of the exact kernel.
+    are walked inside each training step and never stored: beside X, training takes some tables of C(d + r, r) numbers
+    and about 170 bytes a row, and a row with m nonzeros costs C(m + r, r) operations an epoch. Every fitted model has a
+    certificate of how far its objective can be from that of the exact kernel.
 
     `C`, `gamma`, `class_weight` and `tol` mean what they mean in `sklearn.svm.SVC`. There is no separate bias: the
     constant monomial serves as one, and is regularised like the others. For now there are two classes.
