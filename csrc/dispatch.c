@@ -117,16 +117,17 @@ void tk_use_instruction_set(int i)
 
 int64_t tk_scratch_bytes(const tk_rows *rows)
 {
-    /* Expansion, and several tables at once, walk sparsely even where one table would be walked dense. */
+    /* Expansion walks sparsely even where tables would be walked dense. */
     const int64_t bytes = rows->real == TK_FLOAT64 ? 8 : 4;
-    const tk_sizes sparse = tk_sizes_of(0, rows->max_nonzeros, bytes), dense = tk_sizes_of(1, rows->n_columns, bytes);
+    const tk_sizes sparse = tk_sizes_of(1, rows->max_nonzeros, bytes),
+                   dense = tk_sizes_of(MATRIX_LANES, rows->n_columns, bytes);
     const int64_t for_sparse = tk_total(&sparse), for_dense = rows->walk_dense ? tk_total(&dense) : 0;
     return for_sparse > for_dense ? for_sparse : for_dense;
 }
 
 int64_t tk_weigh_scratch_bytes(tk_real real, const tk_map *map)
 {
-    const tk_sizes sizes = tk_sizes_of(0, map->n_columns, real == TK_FLOAT64 ? 8 : 4);
+    const tk_sizes sizes = tk_sizes_of(1, map->n_columns, real == TK_FLOAT64 ? 8 : 4);
     return tk_total(&sizes);
 }
 
@@ -139,7 +140,13 @@ void tk_dot(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last,
 void tk_add(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_table *table, const void *t,
             void *scratch)
 {
-    sets[in_use].kernels->real[rows->real].add(rows, map, first, last, table, t, scratch);
+    tk_add_part(rows, map, first, last, table, t, scratch, 0, map->n_columns + 1);
+}
+
+void tk_add_part(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_table *table,
+                 const void *t, void *scratch, int32_t top, int32_t end)
+{
+    sets[in_use].kernels->real[rows->real].add(rows, map, first, last, table, t, scratch, top, end);
 }
 
 void tk_expand(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_features *out,
@@ -166,5 +173,11 @@ int64_t tk_gram_scratch_bytes(const tk_rows *rows, int64_t n)
 
 void tk_gram(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, double *gram, void *scratch)
 {
-    sets[in_use].kernels->real[rows->real].gram(rows, map, first, last, gram, scratch);
+    tk_gram_part(rows, map, first, last, gram, scratch, 0, 1);
+}
+
+void tk_gram_part(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, double *gram, void *scratch,
+                  int32_t part, int32_t parts)
+{
+    sets[in_use].kernels->real[rows->real].gram(rows, map, first, last, gram, scratch, part, parts);
 }

@@ -1,89 +1,250 @@
 /* Block dual coordinate ascent (after Hsieh et al., A Dual Coordinate Descent Method for Large-scale Linear SVM, 2008).
  *
- *     maximise  sum_i omega_i g(alpha_i / omega_i) - C/2 |sum_i alpha_i y_i phi(x_i)|^2   over alpha in its domain
+ *     maximise  sum_i omega_i g(alpha_i / omega_i) + alpha_i target_i - C/2 |sum_i alpha_i y_i phi(x_i)|^2
  *
- * with the g of each loss (docs/mathematics.md). w = C sum_i alpha_i y_i phi(x_i) is kept as it goes. The rows of a
- * block are visited with the block's Gram matrix, so that each sees what the others have changed; the walk sees them
- * twice only, once for the margins and once for the changes. */
-#include "loss.h"
+ * over alpha in its domain, with the g of each loss (docs/mathematics.md), for each output by itself; or for all at
+ * once when the loss is a joint one. w = C sum_i alpha_i y_i phi(x_i) is kept as it goes. The rows of a block are
+ * visited with the block's Gram matrix, so that each sees what the others have changed; the walk sees them twice only,
+ * once for the margins and once for the changes. */
 #include "train.h"
 
-/* gram[i][j] = C y_i y_j K~(x_i, x_j): what alpha_i adds to the margin of j. */
-static void make_gram(const tk_training *training, const tk_dual *dual, tk_block *block)
+/* What one thread does alone ends with this: the others learn how many rows are left. */
+static void tell(const tk_training *training, tk_block *block)
 {
-    const int64_t n = block->n;
-    tk_gram(&block->rows, training->update, 0, n, block->gram, block->for_gram);
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t j = 0; j < n; j++)
-            block->gram[i * n + j] *= dual->C * training->y[block->row[i]] * training->y[block->row[j]];
+    if (block->me == 0)
+        *block->kept = block->n;
+    tk_meet(training->team);
+    block->n = *block->kept;
 }
 
-/* Leaves in the block those rows whose alpha the first step would change; which those are does not depend on how large
- * K~(x, x) is. The others would only cost time: their Gram matrix is most of what a block of short rows takes. */
+/* gram[i][j] = K~(x_i, x_j); C times that is what alpha_i adds to the output f of row j. */
+static void make_gram(const tk_training *training, tk_block *block)
+{
+    tk_gram_part(&block->rows, training->update, 0, block->n, block->gram, block->for_gram, block->me,
+                 block->n_threads);
+    tk_meet(training->team);
+}
+
+/* Each output by itself. */
+
+static int is_live(const tk_dual *dual, int32_t k)
+{
+    return !dual->live || dual->live[k];
+}
+
+static int can_move(const tk_training *training, const tk_dual *dual, const tk_block *block, int64_t i, int32_t k)
+{
+    const tk_targets *targets = training->targets;
+    const int64_t row = block->row[i], n = targets->n_outputs;
+    return tk_can_move(targets, dual->alpha[row * n + k], tk_omega(targets, row, k), block->margin[i * n + k]);
+}
+
+/* Leaves in the block those rows of which a first step would change an alpha. The others would only cost time: their
+ * Gram matrix is most of what a block of short rows takes. */
 static void keep_movable(const tk_training *training, const tk_dual *dual, tk_block *block)
 {
     int64_t n = 0;
-    for (int64_t i = 0; i < block->n; i++) {
-        const int64_t row = block->row[i];
-        const double alpha = dual->alpha[row], margin = block->margin[i];
-        if (tk_dual_step(training->loss, alpha, tk_weight(training, row), margin, 1) != alpha) {
-            block->row[n] = (int32_t)row;
-            block->margin[n++] = margin;
-        }
-    }
+    for (int64_t i = 0; i < block->n; i++)
+        for (int32_t k = 0; k < training->targets->n_outputs; k++)
+            if (is_live(dual, k) && can_move(training, dual, block, i, k)) {
+                tk_move_row(training, block, n++, i);
+                break;
+            }
     block->n = n;
 }
 
-/* One round of coordinate steps. Returns the largest change. */
-static double sweep(const tk_training *training, tk_dual *dual, tk_block *block)
+/* Rows of the block that output k may move: where they are, their f and alpha. Returns how many. */
+static int64_t choose_rows(const tk_training *training, const tk_dual *dual, tk_block *block, int32_t k)
 {
-    const int64_t n = block->n;
-    double largest = 0;
-    for (int64_t i = 0; i < n; i++) {
+    const tk_targets *targets = training->targets;
+    const int64_t n_outputs = targets->n_outputs;
+    int64_t n = 0;
+    for (int64_t i = 0; i < block->n; i++) {
         const int64_t row = block->row[i];
-        const double *gram = block->gram + i * n, old = dual->alpha[row];
-        const double new = tk_dual_step(training->loss, old, tk_weight(training, row), block->margin[i], gram[i]);
-        const double change = new - old;
+        block->t[i * n_outputs + k] = 0;
+        if (n_outputs > 1 && !can_move(training, dual, block, i, k))
+            continue;
+        const double v = block->margin[i * n_outputs + k];
+        block->f[n] = tk_sign(targets, row, k) * (v + tk_target(targets, row, k));
+        block->alpha[n] = dual->alpha[row * n_outputs + k];
+        block->some[n++] = (int32_t)i;
+    }
+    return n;
+}
+
+static const double *gram_of_some(tk_block *block, int64_t n)
+{
+    if (n == block->n)
+        return block->gram;
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < n; j++)
+            block->part[i * n + j] = block->gram[block->some[i] * block->n + block->some[j]];
+    return block->part;
+}
+
+/* One round of coordinate steps. Returns the largest change. */
+static double sweep(const tk_training *training, tk_block *block, const double *gram, int64_t n, int32_t k, double C)
+{
+    const tk_targets *targets = training->targets;
+    double largest = 0, *f = block->f;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t row = block->row[block->some[i]];
+        const double *q = gram + i * n, old = block->alpha[i], sign = tk_sign(targets, row, k);
+        const double v = sign * f[i] - tk_target(targets, row, k);
+        const double new = tk_dual_step(targets, old, tk_omega(targets, row, k), v, C * q[i]);
+        const double change = new - old, by = C * sign * change;
         if (change == 0)
             continue;
-        dual->alpha[row] = new;
+        block->alpha[i] = new;
         for (int64_t j = 0; j < n; j++)
-            block->margin[j] += change * gram[j];
+            f[j] += by * q[j];
         largest = fabs(change) > largest ? fabs(change) : largest;
     }
     return largest;
 }
 
-static void take_block(const tk_training *training, tk_dual *dual, tk_block *block)
+static void take_output(const tk_training *training, tk_dual *dual, tk_block *block, int32_t k)
 {
-    keep_movable(training, dual, block);
-    if (block->n == 0)
+    const tk_targets *targets = training->targets;
+    const int64_t n_outputs = targets->n_outputs, n = choose_rows(training, dual, block, k);
+    if (n == 0)
         return;
-    make_gram(training, dual, block);
-    for (int64_t i = 0; i < block->n; i++)
-        block->t[i] = dual->alpha[block->row[i]];
-    const double enough = 0.05 * sweep(training, dual, block);
-    for (int s = 1; s < dual->sweeps && sweep(training, dual, block) > enough; s++)
+    const double *gram = gram_of_some(block, n), C = dual->C;
+    const double enough = 0.05 * sweep(training, block, gram, n, k, C);
+    for (int s = 1; s < dual->sweeps && sweep(training, block, gram, n, k, C) > enough; s++)
         ;
-    for (int64_t i = 0; i < block->n; i++) {
-        const int64_t row = block->row[i];
-        const double change = dual->alpha[row] - block->t[i];
-        /* |w + dw|^2 = |w|^2 + <dw, 2 w + dw>, of which margins before and after are the parts */
-        dual->norm2 += dual->C * change * (dual->margin[row] + block->margin[i]);
-        dual->changed += change != 0;
-        block->t[i] = change * training->y[row];
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t row = block->row[block->some[i]], at = block->some[i] * n_outputs + k;
+        const double sign = tk_sign(targets, row, k), before = block->margin[at] + tk_target(targets, row, k);
+        double *alpha = dual->alpha + row * n_outputs + k;
+        const double change = block->alpha[i] - *alpha;
+        /* |w + dw|^2 = |w|^2 + <dw, 2 w + dw>, of which outputs before and after are the parts */
+        dual->norm2[k] += C * change * (before + sign * block->f[i]);
+        block->t[at] = change * sign;
+        *alpha = block->alpha[i];
     }
-    tk_keep_changed(block);
-    tk_add_block(training, block, dual->C, training->w);
 }
 
-void tk_dual_pass(const tk_training *training, int64_t first, int64_t last, tk_dual *dual)
+static void take_outputs(const tk_training *training, tk_dual *dual, tk_block *block)
 {
-    tk_block block = tk_carve_block(training);
+    const int32_t n_outputs = training->targets->n_outputs;
+    if (block->me == 0)
+        keep_movable(training, dual, block);
+    tell(training, block);
+    if (block->n == 0)
+        return;
+    make_gram(training, block);
+    for (int32_t k = block->me; k < n_outputs; k += block->n_threads)
+        if (is_live(dual, k))
+            take_output(training, dual, block, k);
+        else
+            for (int64_t i = 0; i < block->n; i++)
+                block->t[i * n_outputs + k] = 0;
+    tk_meet(training->team);
+}
+
+/* All outputs of a row together. */
+
+/* The row's alphas after a step, and their largest change; NULL: none. */
+static const double *joint_step(const tk_training *training, const tk_dual *dual, tk_block *block, int64_t i, double q,
+                                double *largest)
+{
+    const tk_targets *targets = training->targets;
+    const int32_t n = targets->n_outputs;
+    const int64_t row = block->row[i];
+    const int32_t y = tk_class_of(targets, row);
+    const double *old = dual->alpha + row * n, omega = tk_omega(targets, row, y);
+    double *new = block->outputs, change = 0;
+    for (int32_t k = 0; k < n; k++)
+        new[k] = old[k];
+    tk_joint_step(targets, new, omega, block->margin + i * n, q, y, new + n);
+    for (int32_t k = 0; k < n; k++)
+        change = fmax(change, fabs(new[k] - old[k]));
+    *largest = fmax(*largest, change);
+    return change > 1e-14 * omega ? new : NULL; /* less than that is rounding */
+}
+
+static double joint_sweep(const tk_training *training, tk_dual *dual, tk_block *block)
+{
+    const int64_t n = block->n, n_outputs = training->targets->n_outputs;
+    double largest = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const double *gram = block->gram + i * n;
+        const double *new = joint_step(training, dual, block, i, dual->C * gram[i], &largest);
+        double *alpha = dual->alpha + block->row[i] * n_outputs;
+        for (int64_t k = 0; new && k < n_outputs; k++) {
+            const double change = new[k] - alpha[k], by = dual->C * change;
+            alpha[k] = new[k];
+            if (change != 0)
+                for (int64_t j = 0; j < n; j++)
+                    block->margin[j * n_outputs + k] += by * gram[j];
+        }
+    }
+    return largest;
+}
+
+/* Leaves in the block the rows that a first step would change. */
+static void keep_movable_rows(const tk_training *training, const tk_dual *dual, tk_block *block)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < block->n; i++) {
+        double largest = 0;
+        if (joint_step(training, dual, block, i, dual->C, &largest))
+            tk_move_row(training, block, n++, i);
+    }
+    block->n = n;
+}
+
+static void sweep_rows(const tk_training *training, tk_dual *dual, tk_block *block)
+{
+    const int64_t n_outputs = training->targets->n_outputs;
+    for (int64_t i = 0; i < block->n; i++)
+        for (int64_t k = 0; k < n_outputs; k++)
+            block->t[i * n_outputs + k] = dual->alpha[block->row[i] * n_outputs + k];
+    const double enough = 0.05 * joint_sweep(training, dual, block);
+    for (int s = 1; s < dual->sweeps && joint_sweep(training, dual, block) > enough; s++)
+        ;
+    for (int64_t i = 0; i < block->n; i++)
+        for (int64_t k = 0; k < n_outputs; k++) {
+            const int64_t at = i * n_outputs + k, of_row = block->row[i] * n_outputs + k;
+            const double change = dual->alpha[of_row] - block->t[at];
+            dual->norm2[k] += dual->C * change * (dual->margin[of_row] + block->margin[at]);
+            block->t[at] = change;
+        }
+}
+
+/* The steps depend on one another, row after row: one thread takes them. */
+static void take_rows(const tk_training *training, tk_dual *dual, tk_block *block)
+{
+    if (block->me == 0)
+        keep_movable_rows(training, dual, block);
+    tell(training, block);
+    if (block->n == 0)
+        return;
+    make_gram(training, block);
+    if (block->me == 0)
+        sweep_rows(training, dual, block);
+    tk_meet(training->team);
+}
+
+void tk_dual_pass(const tk_training *training, int64_t first, int64_t last, tk_dual *dual, int32_t me)
+{
+    const int64_t n_outputs = training->targets->n_outputs;
+    tk_block block = tk_carve_block(training, me);
     for (int64_t i = first; i < last; i += training->block) {
-        tk_next_block(training, i, last, 1, &block);
-        for (int64_t k = 0; k < block.n; k++)
-            dual->margin[block.row[k]] = block.margin[k];
-        take_block(training, dual, &block);
+        tk_next_block(training, i, last, NULL, &block);
+        for (int64_t b = 0; me == 0 && b < block.n; b++)
+            for (int64_t k = 0; k < n_outputs; k++)
+                dual->margin[block.row[b] * n_outputs + k] = block.margin[b * n_outputs + k];
+        if (tk_is_joint(training->targets))
+            take_rows(training, dual, &block);
+        else
+            take_outputs(training, dual, &block);
+        if (me == 0) {
+            tk_keep_changed(training, &block);
+            dual->changed += block.n;
+        }
+        tell(training, &block);
+        tk_add_block(training, &block, dual->C, NULL, training->w.values);
     }
 }

@@ -1,8 +1,11 @@
-/* The losses: what a step needs to know of them. m = y f(x) is a row's margin, omega its weight.
+/* The losses that look at one output of a row: what steps and objectives need to know of them. v is the margin, omega
+ * the row's weight.
  *
- *     hinge            max(0, 1 - m)
- *     squared hinge    max(0, 1 - m)^2
- *     log loss         log(1 + exp(-m))
+ *     hinge                         max(0, 1 - v)
+ *     squared hinge                 max(0, 1 - v)^2
+ *     log loss                      log(1 + exp(-v))
+ *     epsilon insensitive           max(0, |v| - epsilon)
+ *     squared epsilon insensitive   max(0, |v| - epsilon)^2, with epsilon = 0 the squared error
  */
 #ifndef TK_LOSS_H
 #define TK_LOSS_H
@@ -11,16 +14,109 @@
 
 #include "tk.h"
 
-/* -d loss / d m, a number >= 0. */
-static inline double tk_slope(tk_loss loss, double m)
+static inline int tk_is_joint(const tk_targets *targets)
 {
-    switch (loss) {
+    return targets->loss >= TK_CRAMMER_SINGER;
+}
+
+static inline double tk_omega(const tk_targets *t, int64_t row, int32_t k)
+{
+    const double omega = t->weight ? t->weight[row] : 1;
+    return t->favour && t->y[row * t->n_outputs + k] > 0 ? omega * t->favour[k] : omega;
+}
+
+/* v = sign f - target. */
+static inline double tk_sign(const tk_targets *t, int64_t row, int32_t k)
+{
+    return t->y && !tk_is_joint(t) ? t->y[row * t->n_outputs + k] : 1;
+}
+
+static inline double tk_target(const tk_targets *t, int64_t row, int32_t k)
+{
+    return t->target ? t->target[row * t->n_outputs + k] : 0;
+}
+
+/* 0 within epsilon, else what v is beyond it. */
+static inline double tk_beyond(double v, double epsilon)
+{
+    return v > epsilon ? v - epsilon : v < -epsilon ? v + epsilon : 0;
+}
+
+static inline double tk_loss_value(const tk_targets *t, double v)
+{
+    double e;
+    switch (t->loss) {
     case TK_HINGE:
-        return m < 1 ? 1 : 0;
+        return v < 1 ? 1 - v : 0;
     case TK_SQUARED_HINGE:
-        return m < 1 ? 2 * (1 - m) : 0;
+        return v < 1 ? (1 - v) * (1 - v) : 0;
+    case TK_LOG_LOSS:
+        return v > 0 ? log1p(exp(-v)) : log1p(exp(v)) - v;
+    case TK_EPSILON_INSENSITIVE:
+        return fabs(tk_beyond(v, t->epsilon));
     default:
-        return m > 0 ? exp(-m) / (1 + exp(-m)) : 1 / (1 + exp(m));
+        e = tk_beyond(v, t->epsilon);
+        return e * e;
+    }
+}
+
+/* -d loss / d v. */
+static inline double tk_slope(const tk_targets *t, double v)
+{
+    double e;
+    switch (t->loss) {
+    case TK_HINGE:
+        return v < 1 ? 1 : 0;
+    case TK_SQUARED_HINGE:
+        return v < 1 ? 2 * (1 - v) : 0;
+    case TK_LOG_LOSS:
+        return v > 0 ? exp(-v) / (1 + exp(-v)) : 1 / (1 + exp(v));
+    case TK_EPSILON_INSENSITIVE:
+        e = tk_beyond(v, t->epsilon);
+        return e > 0 ? -1 : e < 0 ? 1 : 0;
+    default:
+        return -2 * tk_beyond(v, t->epsilon);
+    }
+}
+
+static inline double tk_entropy(double p)
+{
+    return p > 0 ? -p * log(p) : 0;
+}
+
+/* g(p), with loss(v) = max_p g(p) - p v. */
+static inline double tk_dual_value(const tk_targets *t, double p)
+{
+    switch (t->loss) {
+    case TK_HINGE:
+        return p;
+    case TK_SQUARED_HINGE:
+        return p - p * p / 4;
+    case TK_LOG_LOSS:
+        return tk_entropy(p) + tk_entropy(1 - p);
+    case TK_EPSILON_INSENSITIVE:
+        return -t->epsilon * fabs(p);
+    default:
+        return -t->epsilon * fabs(p) - p * p / 4;
+    }
+}
+
+/* Whether an output needs no visit for now: p is at a bound, and the margin is farther than the slack from where that
+ * would change; or, for the log loss, p is where it should be. */
+static inline int tk_is_settled(const tk_targets *t, double v, double p, double slack, double near)
+{
+    switch (t->loss) {
+    case TK_HINGE:
+        return (p <= 0 && v > 1 + slack) || (p >= 1 && v < 1 - slack);
+    case TK_SQUARED_HINGE:
+        return p <= 0 && v > 1 + slack;
+    case TK_LOG_LOSS:
+        return fabs(p - tk_slope(t, v)) < near * p * (1 - p);
+    case TK_EPSILON_INSENSITIVE:
+        return (p == 0 && fabs(v) < t->epsilon - slack) || (p >= 1 && v < -t->epsilon - slack)
+               || (p <= -1 && v > t->epsilon + slack);
+    default:
+        return p == 0 && fabs(v) < t->epsilon - slack;
     }
 }
 
@@ -49,21 +145,36 @@ static inline double tk_log_step(double p0, double m, double q)
     return above ? 1 - p : p;
 }
 
-/* The alpha in its domain (0 to omega; squared hinge: 0 to infinity) that makes the dual objective largest when the
- * others stay: q = C K~(x, x), and m is the margin with alpha as it is. */
-static inline double tk_dual_step(tk_loss loss, double alpha, double omega, double m, double q)
+/* The alpha in its domain (squared losses: without an upper end) that makes the dual objective largest when the others
+ * stay: q = C K~(x, x), and v is the margin with alpha as it is. */
+static inline double tk_dual_step(const tk_targets *t, double alpha, double omega, double v, double q)
 {
-    double next;
-    switch (loss) {
+    double next, steep;
+    switch (t->loss) {
     case TK_HINGE:
-        next = q > 0 ? alpha + (1 - m) / q : (m < 1 ? omega : alpha);
+        next = q > 0 ? alpha + (1 - v) / q : (v < 1 ? omega : alpha);
         return next <= 0 ? 0 : next >= omega ? omega : next;
     case TK_SQUARED_HINGE:
-        next = alpha + (1 - m - alpha / (2 * omega)) / (q + 1 / (2 * omega));
+        next = alpha + (1 - v - alpha / (2 * omega)) / (q + 1 / (2 * omega));
         return next <= 0 ? 0 : next;
+    case TK_LOG_LOSS:
+        return omega * tk_log_step(alpha / omega, v, q * omega);
+    case TK_EPSILON_INSENSITIVE:
+        if (q <= 0)
+            next = omega * tk_slope(t, v);
+        else
+            next = tk_beyond(alpha - v / q, t->epsilon / q);
+        return next <= -omega ? -omega : next >= omega ? omega : next;
     default:
-        return omega * tk_log_step(alpha / omega, m, q * omega);
+        steep = q + 1 / (2 * omega);
+        return tk_beyond((q * alpha - v) / steep, t->epsilon / steep);
     }
+}
+
+/* Whether a step would change alpha at all: this does not depend on how large q is. */
+static inline int tk_can_move(const tk_targets *t, double alpha, double omega, double v)
+{
+    return t->loss == TK_LOG_LOSS || tk_dual_step(t, alpha, omega, v, 1) != alpha;
 }
 
 #endif

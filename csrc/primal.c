@@ -1,32 +1,60 @@
 /* Stochastic steps on the primal objective
  *
- *     lambda/2 |w|^2 + mean_i omega_i loss(y_i <w, phi(x_i)>),        the omega_i have mean 1
- */
-#include "loss.h"
+ *     lambda/2 |w|^2 + mean_i omega_i loss(v_i),        the omega_i have mean 1
+ *
+ * of each output by itself, or of all at once when the loss is a joint one. */
 #include "train.h"
 
-/* t_i: how much of phi(x_i) would lessen the loss of row i, omega_i y_i times its slope. */
+/* t_ik: how much of phi(x_i) would lessen the loss of row i, omega_i y_ik times its slope. */
 static void make_slopes(const tk_training *training, tk_block *block)
 {
+    const tk_targets *targets = training->targets;
+    const int64_t n = targets->n_outputs;
     for (int64_t i = 0; i < block->n; i++) {
         const int64_t row = block->row[i];
-        block->t[i] = tk_weight(training, row) * training->y[row] * tk_slope(training->loss, block->margin[i]);
+        double *t = block->t + i * n;
+        const double *v = block->margin + i * n;
+        if (tk_is_joint(targets)) {
+            const int32_t y = tk_class_of(targets, row);
+            tk_joint_slopes(targets, v, y, tk_omega(targets, row, y), t);
+            continue;
+        }
+        for (int32_t k = 0; k < n; k++)
+            t[k] = tk_omega(targets, row, k) * tk_sign(targets, row, k) * tk_slope(targets, v[k]);
     }
 }
 
-/* |w + factor sum_i t_i phi(x_i)|^2 - |w|^2; the margins are those under w. */
-static double norm_change(const tk_training *training, tk_block *block, double factor)
+/* |w_k + factor sum_i t_ik phi(x_i)|^2 - |w_k|^2; the outputs are `shrink` times those of the block's margins. */
+static double norm_change(const tk_training *training, const tk_block *block, double shrink, double factor, int32_t k)
 {
-    const int64_t n = block->n;
+    const tk_targets *targets = training->targets;
+    const int64_t n = block->n, n_outputs = targets->n_outputs;
     double change = 0;
-    tk_gram(&block->rows, training->update, 0, n, block->gram, block->for_gram);
     for (int64_t i = 0; i < n; i++) {
-        double f = 2 * block->margin[i] * training->y[block->row[i]];
+        const int64_t row = block->row[i], at = i * n_outputs + k;
+        const double v = block->margin[at] + tk_target(targets, row, k);
+        double f = 2 * shrink * v * tk_sign(targets, row, k);
         for (int64_t j = 0; j < n; j++)
-            f += factor * block->gram[i * n + j] * block->t[j];
-        change += factor * block->t[i] * f;
+            f += factor * block->gram[i * n + j] * block->t[j * n_outputs + k];
+        change += factor * block->t[at] * f;
     }
     return change;
+}
+
+/* w is brought back to where |w| <= radius: each output by itself, or all together. */
+static void project(const tk_training *training, tk_pegasos *pegasos)
+{
+    const int32_t n = training->targets->n_outputs, joint = tk_is_joint(training->targets);
+    double total = 0;
+    for (int32_t k = 0; k < n; k++)
+        total += pegasos->norm2[k];
+    for (int32_t k = 0; k < n; k++) {
+        const double norm2 = joint ? total : pegasos->norm2[k], radius = pegasos->radius[joint ? 0 : k];
+        if (norm2 > radius * radius) {
+            pegasos->scale[k] *= radius / sqrt(norm2);
+            pegasos->norm2[k] *= radius * radius / norm2;
+        }
+    }
 }
 
 /* Pegasos (Shalev-Shwartz et al., 2011), step 1 / (lambda t):
@@ -35,33 +63,40 @@ static double norm_change(const tk_training *training, tk_block *block, double f
  */
 static void pegasos_step(const tk_training *training, tk_pegasos *pegasos, tk_block *block)
 {
+    const tk_targets *targets = training->targets;
+    const int32_t n_outputs = targets->n_outputs;
     const double t = (double)++pegasos->t, shrink = t > 1 ? 1 - 1 / t : 1;
     const double eta = pegasos->share / (pegasos->lambda * t);
+    double *step = block->outputs, *back = block->outputs + n_outputs;
     make_slopes(training, block);
-    if (pegasos->radius > 0) {
-        for (int64_t i = 0; i < block->n; i++)
-            block->margin[i] *= shrink;
-        pegasos->norm2 = shrink * shrink * pegasos->norm2 + norm_change(training, block, eta);
+    if (pegasos->radius)
+        tk_gram(&block->rows, training->update, 0, block->n, block->gram, block->for_gram);
+    for (int32_t k = 0; k < n_outputs; k++) {
+        if (pegasos->radius)
+            pegasos->norm2[k] = shrink * shrink * pegasos->norm2[k] + norm_change(training, block, shrink, eta, k);
+        pegasos->scale[k] *= shrink;
+        step[k] = eta / pegasos->scale[k];
+        back[k] = -pegasos->shift[k] * step[k];
     }
-    pegasos->scale *= shrink;
-    tk_keep_changed(block);
-    const double step = eta / pegasos->scale;
+    tk_keep_changed(training, block);
     for (int64_t i = 0; i < block->n; i++)
-        pegasos->alpha[block->row[i]] += step * block->t[i] * training->y[block->row[i]];
-    tk_add_block(training, block, step, training->w);
+        for (int32_t k = 0; k < n_outputs; k++) {
+            const int64_t row = block->row[i];
+            pegasos->alpha[row * n_outputs + k] += step[k] * block->t[i * n_outputs + k] * tk_sign(targets, row, k);
+        }
+    tk_add_block(training, block, 1, step, training->w.values);
     if (pegasos->average) /* what was averaged so far holds shift * values: take the change out of it again */
-        tk_add_block(training, block, -pegasos->shift * step, pegasos->average);
-    if (pegasos->radius > 0 && pegasos->norm2 > pegasos->radius * pegasos->radius) {
-        pegasos->scale *= pegasos->radius / sqrt(pegasos->norm2);
-        pegasos->norm2 = pegasos->radius * pegasos->radius;
-    }
-    pegasos->shift += pegasos->scale;
+        tk_add_block(training, block, 1, back, pegasos->average);
+    if (pegasos->radius)
+        project(training, pegasos);
+    for (int32_t k = 0; k < n_outputs; k++)
+        pegasos->shift[k] += pegasos->scale[k];
     pegasos->n_averaged++;
 }
 
 void tk_pegasos_pass(const tk_training *training, int64_t first, int64_t last, tk_pegasos *pegasos)
 {
-    tk_block block = tk_carve_block(training);
+    tk_block block = tk_carve_block(training, 0);
     for (int64_t i = first; i < last; i += training->block) {
         tk_next_block(training, i, last, pegasos->scale, &block);
         pegasos_step(training, pegasos, &block);
@@ -71,26 +106,26 @@ void tk_pegasos_pass(const tk_training *training, int64_t first, int64_t last, t
 /* AdaGrad (Duchi et al., 2011). */
 void tk_adagrad_pass(const tk_training *training, int64_t first, int64_t last, const tk_adaptive *state)
 {
-    tk_block block = tk_carve_block(training);
+    tk_block block = tk_carve_block(training, 0);
     for (int64_t i = first; i < last; i += training->block) {
-        tk_next_block(training, i, last, 1, &block);
+        tk_next_block(training, i, last, NULL, &block);
         make_slopes(training, &block);
-        tk_keep_changed(&block);
-        tk_adapt(&block.rows, training->update, 0, block.n, state, tk_coefficients(&block, 1), block.for_walk);
+        tk_keep_changed(training, &block);
+        tk_adapt(&block.rows, training->update, 0, block.n, state, tk_coefficients(training, &block, 1, NULL),
+                 block.for_walk);
     }
 }
 
 void tk_shrink(tk_real real, const tk_adaptive *state, double factor, int64_t first, int64_t last)
 {
-    if (real == TK_FLOAT64) {
-        double *w = state->values;
-        const double *h = state->squares;
-        for (int64_t a = first; a < last; a++)
-            w[a] /= 1 + factor / sqrt(h[a]);
-    } else {
-        float *w = state->values;
-        const float *h = state->squares;
-        for (int64_t a = first; a < last; a++)
-            w[a] /= 1 + (float)factor / sqrtf(h[a]);
+    for (int64_t a = first; a < last; a++) {
+        const int64_t k = a % state->width;
+        if (real == TK_FLOAT64) {
+            const double by = state->rate ? factor * ((const double *)state->rate)[k] : factor;
+            ((double *)state->values)[a] /= 1 + by / sqrt(((const double *)state->squares)[a]);
+        } else {
+            const float by = (float)factor * (state->rate ? ((const float *)state->rate)[k] : 1);
+            ((float *)state->values)[a] /= 1 + by / sqrtf(((const float *)state->squares)[a]);
+        }
     }
 }

@@ -2,14 +2,16 @@
 #ifndef TK_SCRATCH_H
 #define TK_SCRATCH_H
 
-#include <stdint.h>
+#include "tk.h"
 
 enum {
     SLACK = 16,            /* tables may be read and written this many entries past their end: whole vectors */
     GROUP = 4,             /* suffixes that a sparse walk takes at once */
-    LANES = 8,             /* rows that a dense walk takes at once */
+    LANES = 8,             /* rows that a dense walk takes at once; */
+    MATRIX_LANES = 32,     /* with several tables, which are too large to be read for each eight rows */
+    SLAB = 64,             /* vectors of tables that are added to in one walk */
     SPARSE_ENTRIES = 1024, /* the tables of a sparse row: 8 or 12 bytes an entry, within the first cache */
-    DENSE_BYTES = 1 << 16, /* the tables of all lanes together */
+    DENSE_BYTES = 1 << 16, /* the tables of LANES lanes together */
     /* Entries from one lane's tables to the next one's: a constant, so that one register addresses all lanes; and not a
      * power of two, lest they all compete for the same few cache lines. Memory between them is never touched. */
     LANE_STRIDE = TK_MAX_DENSE_COLUMNS + 3 * SLACK
@@ -36,18 +38,39 @@ static inline int64_t tk_table_end(int64_t at, int64_t entries)
     return at + ((entries + SLACK + 15) & ~(int64_t)15);
 }
 
-static inline tk_sizes tk_sizes_of(int dense, int64_t max_nonzeros, int64_t real_bytes)
+/* How many of n to take at once, at most `most`, so that all shares are about alike. */
+static inline int64_t tk_share(int64_t n, int64_t most)
 {
-    const int64_t lanes = dense ? LANES : 1, places = max_nonzeros + 1;
+    const int64_t shares = (n + most - 1) / most;
+    return (n + shares - 1) / shares;
+}
+
+/* Slots of several tables that are taken at once: they stay in the first cache. */
+static inline int64_t tk_chunk(int64_t width, int64_t real_bytes)
+{
+    const int64_t n = (1 << 14) / (width * real_bytes);
+    return n < 8 ? 8 : n > 256 ? 256 : n;
+}
+
+static inline tk_sizes tk_sizes_of(int lanes, int64_t max_nonzeros, int64_t real_bytes)
+{
+    const int dense = lanes > 1;
+    const int64_t places = max_nonzeros + 1;
     const int64_t one_place = tk_table_end(tk_table_end(0, 1), places);
     const int64_t limit = dense ? DENSE_BYTES / (LANES * real_bytes) : SPARSE_ENTRIES;
     tk_sizes z;
     z.room = one_place > limit ? one_place : limit;
     z.x = tk_aligned(places * lanes * real_bytes);
     z.offset = dense ? 0 : tk_aligned(z.room * 4);
-    z.value = tk_aligned((dense ? LANES * (int64_t)LANE_STRIDE : z.room) * real_bytes);
-    z.sums = tk_aligned(LANES * real_bytes);
+    z.value = tk_aligned((dense ? lanes * (int64_t)LANE_STRIDE : z.room) * real_bytes);
+    z.sums = tk_aligned(lanes * real_bytes);
     return z;
+}
+
+/* Rows that are walked at once. */
+static inline int tk_lanes(const tk_rows *rows, int32_t width)
+{
+    return !rows->walk_dense ? 1 : width > 1 ? MATRIX_LANES : LANES;
 }
 
 static inline int64_t tk_total(const tk_sizes *z)

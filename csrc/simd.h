@@ -2,7 +2,8 @@
  *
  * Included once per real type, with TK_IS_FLOAT set to 1 or 0. Each branch defines V (the vector), VLEN (its length)
  * and v_*; ULEN and u_shift are the same for unsigned integers. v_load_n and v_store_n touch the first n elements only,
- * 0 < n < VLEN, and read the others as 0.
+ * 0 < n < VLEN, and read the others as 0. A product of matrices is done in tiles of TILE_ROWS x TILE_VECTORS vectors,
+ * which are kept in registers; PAIRS says that there are some left for twice LANES factors.
  */
 #undef V
 #undef VLEN
@@ -17,6 +18,18 @@
 #undef v_sqrt
 #undef v_load_n
 #undef v_store_n
+
+#undef TILE_ROWS
+#undef TILE_VECTORS
+#undef PAIRS
+#define TILE_VECTORS 3
+#if defined(__AVX512F__) || defined(__aarch64__) || defined(_M_ARM64)
+#define TILE_ROWS 8
+#define PAIRS 1
+#else
+#define TILE_ROWS 4
+#define PAIRS 0
+#endif
 
 #if defined(__AVX512F__)
 

@@ -11,6 +11,11 @@
 
 static const char *const metric_names[] = {"bare", "features", "update"};
 
+/* Tables side by side: fewer than a vector, vectors with and without a rest, and more than a walk adds to at once. */
+enum { MOST_TABLES = 1050 };
+static const int32_t widths[] = {2, 3, 4, 5, 8, 26, 40, 70, MOST_TABLES};
+enum { N_WIDTHS = (int)(sizeof widths / sizeof widths[0]) };
+
 typedef struct {
     tk_real real;
     const feature_map *map;
@@ -19,10 +24,35 @@ typedef struct {
     const monomial *list;
     int64_t n_slots;
     double *phi;  /* [n][n_slots] */
-    double *sums; /* [n_slots * width], and so is sizes: room for a check */
+    double *sums; /* [n_slots], and so is sizes: room for the check of one table */
     double *sizes;
     array scratch;
 } test_case;
+
+/* Coefficients of n rows, [n][width]. */
+typedef enum { ANY, SPARSE, NONE } coefficients;
+
+/* SPARSE: those of eight tables out of sixteen are all zero; so are some rows of the first sixteen; and half of the
+ * others, but for a few tables that have no other zeros. */
+static array make_coefficients(tk_real real, int64_t n, int32_t width, coefficients kind)
+{
+    const array t = random_reals(real, n * width);
+    for (int64_t i = 0; i < n; i++)
+        for (int32_t k = 0; k < width; k++) {
+            const int zero = k / 8 % 2 == 1 || (i < 16 && i % 4 == 2) || (k / 4 % 3 > 0 && uniform() < 0);
+            if (kind == NONE || (kind == SPARSE && zero))
+                set(real, t, i * width + k, 0);
+        }
+    return t;
+}
+
+static int is_used(tk_real real, array t, int64_t n, int32_t width, int32_t k)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (get(real, t, i * width + k) != 0)
+            return 1;
+    return 0;
+}
 
 static void test_dot(const test_case *c, int64_t first, int64_t last, int32_t width)
 {
@@ -30,43 +60,112 @@ static void test_dot(const test_case *c, int64_t first, int64_t last, int32_t wi
     const tk_table u = {table.data, width};
     int good = 1;
     tk_dot(&c->rows->c, &c->map->c, first, last, &u, out.data, c->scratch.data);
-    for (int64_t i = first; i < last; i++)
-        for (int32_t k = 0; k < width; k++) {
+    for (int32_t k = 0; k < width; k++) {
+        for (int64_t slot = 0; slot < c->n_slots; slot++)
+            c->sums[slot] = get(c->real, table, slot * width + k);
+        for (int64_t i = first; i < last; i++) {
             double sum = 0, size = 0;
             for (int64_t slot = 0; slot < c->n_slots; slot++) {
-                const double term = c->phi[i * c->n_slots + slot] * get(c->real, table, slot * width + k);
+                const double term = c->phi[i * c->n_slots + slot] * c->sums[slot];
                 sum += term;
                 size += fabs(term);
             }
             good &= close_to(c->real, get(c->real, out, (i - first) * width + k), sum, size);
         }
+    }
     check(good, width == 1 ? "dot" : "dot with several tables");
     free_array(table, "dot leaves the table alone");
     free_array(out, "dot writes its results only");
 }
 
-static void test_add(const test_case *c, int64_t first, int64_t last, int32_t width)
+static void test_add(const test_case *c, int64_t first, int64_t last, int32_t width, coefficients kind)
 {
-    const array table = random_reals(c->real, c->n_slots * width), t = random_reals(c->real, (last - first) * width);
-    const tk_table u = {table.data, width};
-    const int64_t n = c->n_slots * width;
-    int good = 1;
-    for (int64_t a = 0; a < n; a++) {
-        c->sums[a] = get(c->real, table, a);
-        c->sizes[a] = fabs(c->sums[a]);
-    }
-    for (int64_t i = first; i < last; i++)
-        for (int64_t a = 0; a < n; a++) {
-            const double term = c->phi[i * c->n_slots + a / width] * get(c->real, t, (i - first) * width + a % width);
-            c->sums[a] += term;
-            c->sizes[a] += fabs(term);
-        }
+    const int64_t n = last - first;
+    const array table = random_reals(c->real, c->n_slots * width), t = make_coefficients(c->real, n, width, kind);
+    const array before = new_array(table.bytes), in_parts = new_array(table.bytes);
+    const tk_table u = {table.data, width}, part = {in_parts.data, width};
+    const int32_t d = c->map->c.n_columns, cuts[] = {0, d / 3, d / 3 + d / 2, d + 1};
+    int good = 1, untouched = 1;
+    memcpy(before.data, table.data, (size_t)table.bytes);
+    memcpy(in_parts.data, table.data, (size_t)table.bytes);
+    for (int i = 2; i >= 0; i--)
+        tk_add_part(&c->rows->c, &c->map->c, first, last, &part, t.data, c->scratch.data, cuts[i], cuts[i + 1]);
     tk_add(&c->rows->c, &c->map->c, first, last, &u, t.data, c->scratch.data);
-    for (int64_t a = 0; a < n; a++)
-        good &= close_to(c->real, get(c->real, table, a), c->sums[a], c->sizes[a]);
+    for (int32_t k = 0; k < width; k++) {
+        const int used = is_used(c->real, t, n, width, k);
+        for (int64_t slot = 0; slot < c->n_slots; slot++) {
+            c->sums[slot] = get(c->real, before, slot * width + k);
+            c->sizes[slot] = fabs(c->sums[slot]);
+        }
+        for (int64_t i = 0; i < n && used; i++)
+            for (int64_t slot = 0; slot < c->n_slots; slot++) {
+                const double term = c->phi[(first + i) * c->n_slots + slot] * get(c->real, t, i * width + k);
+                c->sums[slot] += term;
+                c->sizes[slot] += fabs(term);
+            }
+        for (int64_t slot = 0; slot < c->n_slots; slot++) {
+            const double got = get(c->real, table, slot * width + k);
+            good &= close_to(c->real, got, c->sums[slot], c->sizes[slot]);
+            untouched &= used || got == c->sums[slot];
+        }
+    }
     check(good, width == 1 ? "add" : "add with several tables");
+    check(untouched, "add leaves tables alone that have no coefficients");
+    check(memcmp(in_parts.data, table.data, (size_t)table.bytes) == 0, "add in parts");
+    free_array(in_parts, "parts of add write the table only");
+    free_array(before, "the test stays in its array");
     free_array(table, "add writes the table only");
     free_array(t, "add leaves the coefficients alone");
+}
+
+static void test_adapt(const test_case *c, int64_t first, int64_t last, int32_t width, coefficients kind, double eta)
+{
+    const double floor = 0.25;
+    const int64_t n = last - first;
+    const array values = random_reals(c->real, c->n_slots * width), before = new_array(values.bytes),
+                squares = filled_reals(c->real, c->n_slots * width, floor),
+                t = make_coefficients(c->real, n, width, kind);
+    const array rates = random_reals(c->real, width);
+    const int with_rates = (width + n) % 2 == 0;
+    const tk_adaptive state = {values.data, squares.data, width, eta, with_rates ? rates.data : NULL};
+    int64_t row[MOST_ROWS];
+    double coefficient[MOST_ROWS];
+    int good = 1, rises = 1, untouched = 1;
+    memcpy(before.data, values.data, (size_t)values.bytes);
+    tk_adapt(&c->rows->c, &c->map->c, first, last, &state, t.data, c->scratch.data);
+    for (int32_t k = 0; k < width; k++) {
+        const int used = is_used(c->real, t, n, width, k);
+        const double eta_k = with_rates ? eta * get(c->real, rates, k) : eta;
+        for (int64_t i = 0; i < n; i++) {
+            row[i] = first + i;
+            coefficient[i] = get(c->real, t, i * width + k);
+        }
+        for (int64_t slot = 0; slot < c->n_slots; slot++) {
+            c->sums[slot] = get(c->real, before, slot * width + k);
+            c->sizes[slot] = floor;
+        }
+        if (used)
+            plain_adapt(c->phi, c->n_slots, row, coefficient, n, c->rows->c.walk_dense ? TOGETHER : 1, eta_k, c->sums,
+                        c->sizes);
+        for (int64_t slot = 0; slot < c->n_slots; slot++) {
+            const double value = get(c->real, values, slot * width + k), h = get(c->real, squares, slot * width + k);
+            double move = 0; /* if no two gradients cancelled, and the step sizes stayed as they are at first */
+            for (int64_t i = 0; i < n && used; i++)
+                move += fabs(coefficient[i] * c->phi[row[i] * c->n_slots + slot]);
+            good &= close_to(c->real, value, c->sums[slot], 1 + 2 * eta * move);
+            good &= close_to(c->real, h, c->sizes[slot], floor + move * move);
+            rises &= h >= floor;
+            untouched &= used || (value == c->sums[slot] && h == floor);
+        }
+    }
+    check(good, eta == 0 ? "adapt with steps of 0" : width == 1 ? "adapt" : "adapt with several tables");
+    check(rises, "sums of squares do not fall");
+    check(untouched, "adapt leaves tables alone that have no coefficients");
+    free_array(before, "the test stays in its array");
+    free_array(rates, "adapt leaves the rates alone");
+    free_array(values, "adapt writes the table only");
+    free_array(squares, "adapt writes the squares only");
+    free_array(t, "adapt leaves the coefficients alone");
 }
 
 /* <t, dot(u)> = <add(t), u>, whatever the reference says. */
@@ -129,27 +228,71 @@ static void test_expand(const test_case *c, int64_t first, int64_t last, int wid
 static void test_weigh(const test_case *c, int32_t width)
 {
     const int32_t d = c->map->c.n_columns, cut = d / 2;
-    const array table = random_reals(c->real, c->n_slots * width);
+    const array table = random_reals(c->real, c->n_slots * width), before = new_array(table.bytes);
     const tk_table u = {table.data, width};
     const int r = c->map->c.degree;
     int good = 1, untouched = 1;
-    for (int64_t a = 0; a < c->n_slots * width; a++)
-        c->sums[a] = get(c->real, table, a);
+    memcpy(before.data, table.data, (size_t)table.bytes);
     /* In two parts; after the first, slots of the second are as they were. */
     const array scratch = new_array(tk_weigh_scratch_bytes(c->real, &c->map->c));
     tk_weigh(c->real, &c->map->c, cut, d + 1, &u, scratch.data);
     for (int64_t a = 0; a < c->n_slots * width; a++)
         if (c->list[a / width].j[r - 1] < cut)
-            untouched &= get(c->real, table, a) == c->sums[a];
+            untouched &= get(c->real, table, a) == get(c->real, before, a);
     tk_weigh(c->real, &c->map->c, 0, cut, &u, scratch.data);
     for (int64_t a = 0; a < c->n_slots * width; a++) {
-        const double expected = c->sums[a] * metric_of(c->map, &c->list[a / width]);
+        const double expected = get(c->real, before, a) * metric_of(c->map, &c->list[a / width]);
         good &= close_to(c->real, get(c->real, table, a), expected, fabs(expected));
     }
     check(untouched, "weigh touches its range only");
     check(good, width == 1 ? "weigh" : "weigh with several tables");
+    free_array(before, "the test stays in its array");
     free_array(table, "weigh writes the table only");
     free_array(scratch, "weigh stays in its scratch");
+}
+
+/* The verbs with one table. */
+static void test_one_table(const test_case *c)
+{
+    const int64_t n = c->x->n;
+    test_dot(c, 0, n, 1);
+    test_dot(c, 2, n - 1, 1);
+    test_add(c, 0, n, 1, ANY);
+    test_add(c, 2, n - 1, 1, ANY);
+    test_adapt(c, 0, n, 1, ANY, 0.3);
+    test_adapt(c, 2, n - 1, 1, SPARSE, 0.3);
+    test_adapt(c, 1, n, 1, ANY, 0);
+    test_adjoint(c);
+    test_expand(c, 0, n, 0);
+    test_expand(c, 2, n - 1, 1);
+    test_weigh(c, 1);
+}
+
+/* And with several, of as many widths as do not take too long. Blocks end with all numbers of rows. */
+static void test_tables(const test_case *c)
+{
+    enum { MOST_TERMS = 150000 };
+    const int64_t n = c->x->n;
+    const size_t end = strlen(where);
+    for (int i = 0; i < N_WIDTHS; i++) {
+        const int32_t width = widths[i];
+        if (width > 3 && c->n_slots * n * width > MOST_TERMS)
+            continue;
+        snprintf(where + end, sizeof where - end, ", %d tables", (int)width);
+        test_dot(c, 0, n, width);
+        test_dot(c, i % 4, n - i % 3, width);
+        test_add(c, 0, n, width, i % 2 ? ANY : SPARSE);
+        test_add(c, i % 3, n - i % 4, width, i % 2 ? SPARSE : ANY);
+        test_adapt(c, i % 5, n, width, i % 2 ? SPARSE : ANY, 0.3);
+        if (c->n_slots < 100) {
+            test_add(c, 1, n, width, NONE);
+            test_adapt(c, 0, n - i % 4, width, i % 2 ? ANY : SPARSE, 0.3);
+            test_adapt(c, 1, n, width, NONE, 0.3);
+        }
+        if (width == 3 || width == 26)
+            test_weigh(c, width);
+    }
+    where[end] = 0;
 }
 
 /* The kernel that a metric is tested with. */
@@ -160,11 +303,9 @@ static kernel kernel_of(metric m)
 
 static void test_verbs(const matrix *x, int r, metric m, const monomial *list, int64_t n_slots)
 {
-    enum { WIDTH = 3 };
     feature_map map;
     make_map(&map, r, x->d, kernel_of(m), m);
-    double *phi = malloc((size_t)(x->n * n_slots) * sizeof *phi),
-           *sums = malloc((size_t)n_slots * WIDTH * 2 * sizeof *sums);
+    double *phi = malloc((size_t)(x->n * n_slots) * sizeof *phi), *sums = malloc((size_t)n_slots * 2 * sizeof *sums);
     if (!phi || !sums)
         exit(2);
     for (int real = TK_FLOAT32; real <= TK_FLOAT64; real++) {
@@ -172,6 +313,7 @@ static void test_verbs(const matrix *x, int r, metric m, const monomial *list, i
             features_of(x, i, &map, (tk_real)real, list, n_slots, phi + i * n_slots);
         for (int kind = 0; kind < 4; kind++) {
             const stored_rows rows = store(x, (tk_real)real, kind & 1, kind >> 1);
+            const array scratch = new_array(tk_scratch_bytes(&rows.c));
             for (int set_of = 0; set_of < tk_n_instruction_sets(); set_of++) {
                 if (!tk_instruction_set_usable(set_of))
                     continue;
@@ -182,21 +324,12 @@ static void test_verbs(const matrix *x, int r, metric m, const monomial *list, i
                 test_case c = {.real = (tk_real)real, .map = &map, .rows = &rows, .x = x, .list = list, .phi = phi};
                 c.n_slots = n_slots;
                 c.sums = sums;
-                c.sizes = sums + n_slots * WIDTH;
-                c.scratch = new_array(tk_scratch_bytes(&rows.c));
-                test_dot(&c, 0, x->n, 1);
-                test_dot(&c, 0, x->n, WIDTH);
-                test_dot(&c, 2, x->n - 1, 1);
-                test_add(&c, 0, x->n, 1);
-                test_add(&c, 0, x->n, WIDTH);
-                test_add(&c, 2, x->n - 1, 1);
-                test_adjoint(&c);
-                test_expand(&c, 0, x->n, 0);
-                test_expand(&c, 2, x->n - 1, 1);
-                test_weigh(&c, 1);
-                test_weigh(&c, WIDTH);
-                free_array(c.scratch, "scratch is not overrun");
+                c.sizes = sums + n_slots;
+                c.scratch = scratch;
+                test_one_table(&c);
+                test_tables(&c);
             }
+            free_array(scratch, "scratch is not overrun");
             free_rows(rows);
         }
     }
@@ -208,13 +341,14 @@ static void test_verbs(const matrix *x, int r, metric m, const monomial *list, i
 static void test_all_verbs(void)
 {
     /* No columns, one, a few, enough that inner tables of 2, 3 and 4 places do and do not fit, and more columns than
-     * an inner table has entries. Rows: more than a dense walk takes at once, and not a multiple of it. */
+     * an inner table has entries. Rows: more than a dense walk takes at once (8; with several tables 32), and not a
+     * multiple of it. */
     static const struct {
         int32_t d;
         int64_t n;
         int lowest, highest; /* degrees */
-    } shapes[] = {{0, 7, 1, 5},  {1, 7, 1, 5},   {3, 11, 1, 5},   {7, 19, 1, 5},  {18, 11, 1, 4},
-                  {18, 6, 5, 5}, {45, 10, 1, 3}, {1100, 6, 1, 1}, {2100, 6, 1, 1}};
+    } shapes[] = {{0, 7, 1, 5},   {1, 7, 1, 5},    {3, 11, 1, 5},   {7, 19, 1, 5}, {18, 11, 1, 4}, {18, 6, 5, 5},
+                  {45, 10, 1, 3}, {1100, 6, 1, 1}, {2100, 6, 1, 1}, {3, 75, 2, 2}, {7, 45, 3, 3},  {18, 39, 2, 2}};
     for (int i = 0; i < (int)(sizeof shapes / sizeof shapes[0]); i++) {
         const int32_t d = shapes[i].d;
         for (int r = shapes[i].lowest; r <= shapes[i].highest; r++) {

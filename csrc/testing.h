@@ -21,12 +21,17 @@
 #define UNDER_ASAN 0
 #endif
 
-enum { MAX_TEST_DEGREE = 5, SHOWN_FAILURES = 20 };
+enum {
+    MAX_TEST_DEGREE = 5,
+    SHOWN_FAILURES = 20,
+    TOGETHER = 8, /* rows of a dense walk whose gradients tk_adapt sums up */
+    MOST_ROWS = 80
+};
 
 /* ---- counting ---- */
 
 static int64_t n_passed, n_failed;
-static char where[160]; /* the case at hand, for messages */
+static char where[240]; /* the case at hand, for messages */
 
 static inline void check(int good, const char *what)
 {
@@ -48,16 +53,17 @@ typedef struct {
     int64_t bytes;
 } array;
 
-/* Begins as NaN when it is read as reals: a number that was never written does not go unseen. */
-static inline array new_array(int64_t bytes)
+static inline array new_zeros(int64_t bytes)
 {
     array a;
     a.bytes = bytes;
 #if UNDER_ASAN
     a.block = bytes % ALIGNMENT ? malloc((size_t)bytes) : aligned_alloc(ALIGNMENT, (size_t)bytes);
     a.data = a.block;
+    if (a.block && bytes > 0)
+        memset(a.data, 0, (size_t)bytes);
 #else
-    a.block = malloc((size_t)bytes + 2 * GUARD + ALIGNMENT);
+    a.block = calloc((size_t)bytes + 2 * GUARD + ALIGNMENT, 1);
     a.data = (unsigned char *)(((uintptr_t)a.block + GUARD + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
 #endif
     if (!a.block && bytes > 0) {
@@ -68,6 +74,13 @@ static inline array new_array(int64_t bytes)
     memset(a.data - GUARD, GUARD_BYTE, GUARD);
     memset(a.data + bytes, GUARD_BYTE, GUARD);
 #endif
+    return a;
+}
+
+/* Begins as NaN when it is read as reals: a number that was never written does not go unseen. */
+static inline array new_array(int64_t bytes)
+{
+    array a = new_zeros(bytes);
     if (bytes > 0)
         memset(a.data, 0xff, (size_t)bytes);
     return a;
@@ -114,6 +127,14 @@ static inline double uniform(void) /* in [-1, 1), a multiple of 2^-12: the same 
 {
     random_state = random_state * 6364136223846793005u + 1442695040888963407u;
     return (double)(int64_t)(random_state >> 51) / 4096 - 1;
+}
+
+static inline array filled_reals(tk_real real, int64_t n, double value)
+{
+    array a = new_reals(real, n);
+    for (int64_t i = 0; i < n; i++)
+        set(real, a, i, value);
+    return a;
 }
 
 static inline array random_reals(tk_real real, int64_t n)
@@ -283,6 +304,20 @@ static inline void features_of(const matrix *x, int64_t i, const feature_map *ma
     }
     if (real == TK_FLOAT32 ? (float)s == 0 : s == 0)
         memset(phi, 0, (size_t)n_slots * sizeof *phi);
+}
+
+/* AdaGrad's steps for n gradients t[i] phi(row[i]) to one table, `together` at a time. phi is [][n_slots]. */
+static inline void plain_adapt(const double *phi, int64_t n_slots, const int64_t *row, const double *t, int64_t n,
+                               int together, double eta, double *values, double *squares)
+{
+    for (int64_t first = 0; first < n; first += together)
+        for (int64_t a = 0; a < n_slots; a++) {
+            double g = 0;
+            for (int64_t i = first; i < n && i < first + together; i++)
+                g += t[i] * phi[row[i] * n_slots + a];
+            squares[a] += g * g;
+            values[a] += eta * g / sqrt(squares[a]);
+        }
 }
 
 typedef struct {

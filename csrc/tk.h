@@ -18,7 +18,7 @@
 
 enum {
     TK_MAX_DEGREE = 170,           /* 170! is the largest factorial that a double holds */
-    TK_MAX_DENSE_COLUMNS = 1 << 15 /* of rows that are walked dense */
+    TK_MAX_DENSE_COLUMNS = 1 << 12 /* of rows that are walked dense */
 };
 
 typedef enum { TK_FLOAT32 = 0, TK_FLOAT64 = 1 } tk_real;
@@ -69,6 +69,11 @@ void tk_dot(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last,
 void tk_add(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_table *table, const void *t,
             void *scratch);
 
+/* The same for the slots whose highest coordinate j_r is in top <= j_r < end (0 <= j_r <= d) alone: all such parts, in
+ * any order or at once in several threads, make up tk_add, bit for bit. */
+void tk_add_part(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_table *table,
+                 const void *t, void *scratch, int32_t top, int32_t end);
+
 /* Features, one row after the other. */
 typedef struct {
     void *slots;  /* [room] int64_t when wide, else int32_t */
@@ -85,15 +90,18 @@ void tk_expand(const tk_rows *rows, const tk_map *map, int64_t first, int64_t la
 /* table[a][k] *= m_a, for the slots whose highest coordinate j_r is in first <= j_r < last (0 <= j_r <= d). */
 void tk_weigh(tk_real real, const tk_map *map, int32_t first, int32_t last, const tk_table *table, void *scratch);
 
-/* A table with a step size for each slot: AdaGrad's. */
+/* Tables with a step size for each slot: AdaGrad's. */
 typedef struct {
-    void *values;  /* [n_slots] */
-    void *squares; /* [n_slots]: sums of squared gradients, > 0 */
+    void *values;  /* [n_slots][width] */
+    void *squares; /* [n_slots][width]: sums of squared gradients, > 0 */
+    int32_t width;
     double eta;
+    const void *rate; /* NULL; or [width], in the type of the tables: table k takes steps of rate[k] * eta */
 } tk_adaptive;
 
-/* For the rows first <= i < last one after the other (dense walks: eight at a time, their gradients summed up):
- * g_a = t[i - first] phi_a(x_i), then squares[a] += g_a^2 and values[a] += eta g_a / sqrt(squares[a]). */
+/* For the rows first <= i < last one after the other (dense walks: eight at a time, their gradients summed up) and each
+ * table k: g = t[i - first][k] phi_a(x_i), then squares[a][k] += g^2 and values[a][k] += eta g / sqrt(squares[a][k]).
+ */
 void tk_adapt(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_adaptive *state,
               const void *t, void *scratch);
 
@@ -101,6 +109,9 @@ void tk_adapt(const tk_rows *rows, const tk_map *map, int64_t first, int64_t las
  * rows: zero before the first call; a call leaves zero what the next one wants zero. */
 int64_t tk_gram_scratch_bytes(const tk_rows *rows, int64_t n);
 void tk_gram(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, double *gram, void *scratch);
+/* Only its share of that: rows part, part + parts, ... from the diagonal on, and their mirror images. */
+void tk_gram_part(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, double *gram, void *scratch,
+                  int32_t part, int32_t parts);
 
 /* Rows shifted by a vector, their columns renumbered: new rows in CSR. */
 typedef struct {
@@ -115,48 +126,97 @@ typedef struct {
 
 void tk_shift_rows(const tk_rows *rows, const tk_shift *shift, int64_t first, int64_t last);
 
-/* Training. A pass takes the rows order[first] .. order[last - 1], in blocks. All arrays of one entry for each row are
- * indexed by where a row is stored, not by its place in the order. */
-typedef enum { TK_HINGE = 0, TK_SQUARED_HINGE = 1, TK_LOG_LOSS = 2 } tk_loss; /* see loss.h */
+/* What is asked of the rows. Each has K outputs f_k(x) = <w_k, phi(x)>. All arrays of one entry for each row are
+ * indexed by where a row is stored, not by its place in an order. See loss.h and joint.h.
+ *
+ * A loss looks at one output at a time, by the margin v = y f (of labels) or v = f - target (of numbers); or it is a
+ * joint one, which looks at all f of a row, and v = f. */
+typedef enum {
+    TK_HINGE,
+    TK_SQUARED_HINGE,
+    TK_LOG_LOSS,
+    TK_EPSILON_INSENSITIVE,
+    TK_SQUARED_EPSILON_INSENSITIVE,
+    TK_CRAMMER_SINGER,
+    TK_MULTINOMIAL
+} tk_loss;
 
+typedef struct {
+    tk_loss loss;
+    double epsilon;       /* of the insensitive losses */
+    int32_t n_outputs;    /* K */
+    const int8_t *y;      /* [n_rows][K] -1 or 1; joint losses: 1 for the row's class; NULL for numbers */
+    const double *target; /* [n_rows][K] for numbers, else NULL */
+    const double *weight; /* [n_rows] > 0; NULL: all 1 */
+    const double *favour; /* [K] a further weight for the rows with y = 1; NULL: all 1 */
+} tk_targets;
+
+/* What the objectives are made of, for the rows which[first] .. which[last - 1] (NULL: first .. last - 1). A joint loss
+ * counts as one problem, else there is one for each output. omega is a row's weight, p = alpha / omega. */
+typedef struct {
+    const double *alpha;  /* [n_rows][K]; NULL: all 0 */
+    const double *margin; /* [n_rows][K] v */
+    const uint8_t *live;  /* NULL; or [K], 0 for outputs that are not looked at; not for joint losses */
+    double *sums;         /* [4][problems], added to: omega loss(v); the dual's omega g(p) + alpha target; the gap,
+                             omega (loss(v) - g(p)) + alpha v; and alpha y f */
+    uint8_t *active;      /* NULL; or [n_rows] OUT: whether a row may yet want to move */
+    const double *slack;  /* [problems], with active: how much a margin may yet change, */
+    const double *near;   /* and how near, relatively, a p without bounds has to be to where it should be */
+} tk_terms;
+
+void tk_terms_pass(const tk_targets *targets, const int32_t *which, int64_t first, int64_t last, const tk_terms *terms);
+
+/* alpha[i][k] for the rows first <= i < last: the dual point that goes with the slopes of the losses at margins v. */
+void tk_slopes(const tk_targets *targets, const double *margin, int64_t first, int64_t last, double *alpha);
+
+/* Threads that run a pass together: each of them calls it, with its own number `me`, and they meet at barriers inside.
+ * What they compute does not depend on how many they are. */
+typedef struct {
+    int32_t n;       /* threads */
+    int32_t arrived; /* 0 at first */
+    int32_t round;   /* 0 at first */
+} tk_team;
+
+/* Training. A pass takes the rows order[first] .. order[last - 1], in blocks. */
 typedef struct {
     const tk_rows *rows;  /* with an order */
     const tk_map *margin; /* f(x) is the inner product of these monomials with the table; */
     const tk_map *update; /* these are added to it: their metric times that of margin is c_|a| / a! */
-    void *w;              /* [n_slots] */
-    tk_loss loss;
-    const int8_t *y;      /* [n_rows] -1 or 1 */
-    const double *weight; /* [n_rows] omega_i > 0; NULL: all 1 */
-    int32_t block;        /* rows whose margins are taken together */
-    void *scratch;        /* tk_training_scratch_bytes of it, 64-byte aligned, all zero before the first pass */
+    tk_table w;           /* [n_slots][width], width >= K: what is beyond K is padding */
+    const tk_targets *targets;
+    int32_t block; /* rows whose margins are taken together */
+    tk_team *team; /* NULL: one thread */
+    void *scratch; /* tk_training_scratch_bytes of it, 64-byte aligned, all zero before the first pass */
 } tk_training;
 
-int64_t tk_training_scratch_bytes(const tk_rows *rows, int32_t block);
+int64_t tk_training_scratch_bytes(const tk_rows *rows, int32_t block, int32_t n_outputs, int32_t width,
+                                  int32_t n_threads);
 
 /* Dual coordinate ascent. */
 typedef struct {
-    double C;        /* w = C sum_i alpha_i y_i phi(x_i) */
-    double *alpha;   /* [n_rows] */
-    double *margin;  /* [n_rows] OUT: y_i <w, phi(x_i)> as it was when the row was visited */
-    double norm2;    /* |w|^2, kept up to date */
-    int32_t sweeps;  /* over each block, at most */
-    int64_t changed; /* OUT: rows whose alpha changed are counted on */
+    double C;            /* w_k = C sum_i alpha_ik y_ik phi(x_i) */
+    double *alpha;       /* [n_rows][K] */
+    double *margin;      /* [n_rows][K] OUT: v as it was when the row was visited */
+    double *norm2;       /* [K] |w_k|^2, kept up to date */
+    const uint8_t *live; /* NULL; or [K], 0 for outputs that stay as they are; not for joint losses */
+    int32_t sweeps;      /* over each block, at most */
+    int64_t changed;     /* OUT: rows of which an alpha changed are counted on */
 } tk_dual;
 
-void tk_dual_pass(const tk_training *training, int64_t first, int64_t last, tk_dual *dual);
+void tk_dual_pass(const tk_training *training, int64_t first, int64_t last, tk_dual *dual, int32_t me);
 
-/* Pegasos: w = scale * values; a step for each block. */
+/* Pegasos: w_k = scale_k * values; a step for each block. */
 typedef struct {
     double lambda;
-    double share;  /* of a row in a step: blocks of an epoch / rows of an epoch */
-    int64_t t;     /* steps done */
-    double scale;  /* begins as 1 */
-    double *alpha; /* [n_rows] values = sum_i alpha_i y_i phi(x_i) */
-    double norm2;  /* |w|^2, kept up to date when radius > 0 */
-    double radius; /* after each step w is projected to |w| <= radius; 0: it is not */
-    void *average; /* NULL; or [n_slots], begins as 0: the mean of the last n_averaged iterates is
-                      (average + shift * values) / n_averaged */
-    double shift;  /* begins as 0 */
+    double share;         /* of a row in a step: blocks of an epoch / rows of an epoch */
+    int64_t t;            /* steps done */
+    double *scale;        /* [K] begins as 1 */
+    double *alpha;        /* [n_rows][K] values = sum_i alpha_ik y_ik phi(x_i) */
+    double *norm2;        /* [K] |w_k|^2, kept up to date when there is a radius */
+    const double *radius; /* NULL; or [problems]: after each step w is projected to |w| <= radius */
+    void *average;        /* NULL; or [n_slots][width], begins as 0: the mean of the last n_averaged iterates is
+                             (average + shift * values) / n_averaged */
+    double *shift;        /* [K] begins as 0 */
     int64_t n_averaged;
 } tk_pegasos;
 
@@ -165,7 +225,7 @@ void tk_pegasos_pass(const tk_training *training, int64_t first, int64_t last, t
 /* AdaGrad, for the loss alone; the regulariser is applied by tk_shrink now and then. */
 void tk_adagrad_pass(const tk_training *training, int64_t first, int64_t last, const tk_adaptive *state);
 
-/* values[a] /= 1 + factor / sqrt(squares[a]), for first <= a < last. */
+/* values[a] /= 1 + factor * rate / sqrt(squares[a]), for first <= a < last, counted over all tables. */
 void tk_shrink(tk_real real, const tk_adaptive *state, double factor, int64_t first, int64_t last);
 
 /* Where monomials over reordered columns are in a table over the columns' own order: slots[k] belongs to slot
@@ -188,6 +248,59 @@ typedef enum {
  * wide, else int32_t (both arrays alike). */
 tk_structure tk_check_structure(const void *indptr, const void *indices, int wide, int64_t n_major, int64_t n_minor,
                                 int64_t n_stored, int64_t *at);
+
+/* No finite float is near to this double or to a larger one. */
+#define TK_FLOAT_END 0x1.ffffffp127
+
+/* What is wrong with svmlight text. */
+typedef enum {
+    TK_TEXT_GOOD = 0,
+    TK_TEXT_LABEL,      /* a label that is no number */
+    TK_TEXT_QID,        /* qid: without an integer */
+    TK_TEXT_PAIR,       /* not index:value */
+    TK_TEXT_NEGATIVE,   /* an index below 0 */
+    TK_TEXT_ZERO,       /* an index of 0 where they begin at 1 */
+    TK_TEXT_BEYOND,     /* an index for which there is no column */
+    TK_TEXT_FALLS,      /* an index that is not above the one before */
+    TK_TEXT_VALUE,      /* a value that is no number */
+    TK_TEXT_NOT_FINITE, /* a label or value that is infinite or NaN */
+    TK_TEXT_TOO_LARGE   /* a value too large for its type */
+} tk_text;
+
+/* A number that is not converted, since 64 bits of precision do not tell which double is the nearest. Its syntax is
+ * good. */
+typedef struct {
+    int64_t begin; /* in the text */
+    int64_t place; /* it belongs into values[place], or, below 0, into labels[-1 - place] */
+} tk_hard_number;
+
+/* Rows of svmlight text. A line has a label, maybe qid:N, which is passed over, and pairs index:value; # begins a
+ * comment. Rows are added behind those that are there. There has to be room for as many rows more as a text has
+ * newlines, entries as it has colons, labels as it has newlines (and commas, where rows have any number of labels), and
+ * hard numbers as entries and labels. */
+typedef struct {
+    tk_real real;        /* type of values */
+    int32_t first_index; /* 0 or 1; or -1 for 1 until an index of 0 is met, which makes it 0 */
+    int32_t n_columns;   /* at most INT32_MAX - 1 */
+    int32_t max_index;   /* the highest index so far; -1 at first */
+    int64_t row_cost;    /* reading stops when n_rows * row_cost + n_entries * entry_cost >= enough */
+    int64_t entry_cost;
+    int64_t enough;
+    double *labels;       /* [n_labels] */
+    int64_t *label_ptr;   /* [n_rows + 1] where the labels of a row begin: any number, as in 1,3,4; NULL: one a row */
+    int64_t *indptr;      /* [n_rows + 1] */
+    int32_t *indices;     /* [n_entries] as they stand in the text */
+    void *values;         /* [n_entries] */
+    tk_hard_number *hard; /* [n_hard] */
+    int64_t n_rows, n_labels, n_entries, n_hard;
+} tk_svmlight;
+
+/* Reads lines from text[*at] on, up to text[end], which is behind a newline, or until it is enough: *at is then where
+ * the next line begins. When something is wrong *at tells where, and the last row is not whole. */
+tk_text tk_read_svmlight(tk_svmlight *rows, const char *text, int64_t end, int64_t *at);
+
+/* How many of the n bytes of a text are this one. */
+int64_t tk_count_bytes(const char *text, int64_t n, char which);
 
 /* Instruction sets compiled in, best first, and whether this CPU and operating system can run each. */
 int tk_n_instruction_sets(void);

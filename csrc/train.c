@@ -5,72 +5,193 @@ static int64_t aligned(int64_t bytes)
     return (bytes + 63) / 64 * 64;
 }
 
-int64_t tk_training_scratch_bytes(const tk_rows *rows, int32_t block)
+/* The parts of a block's scratch: first what threads share, then what each has of its own. */
+enum {
+    ROW,
+    MARGIN,
+    T,
+    REALS,
+    GRAM,
+    KEPT,
+    N_SHARED,
+    GRAM_SCRATCH = N_SHARED,
+    PART,
+    F,
+    ALPHA,
+    SOME,
+    OUTPUTS,
+    WALK,
+    N_PARTS
+};
+
+static void sizes(const tk_rows *rows, int64_t block, int64_t n_outputs, int64_t width, int64_t *bytes)
 {
-    const int64_t vector = aligned(block * (int64_t)sizeof(double));
-    return 4 * vector + aligned(block * (int64_t)block * 8) + aligned(tk_gram_scratch_bytes(rows, block))
-           + tk_scratch_bytes(rows);
+    bytes[ROW] = bytes[SOME] = block * 4;
+    bytes[MARGIN] = bytes[T] = block * n_outputs * 8;
+    bytes[REALS] = block * width * 8;
+    bytes[GRAM] = block * block * 8;
+    bytes[KEPT] = 8;
+    bytes[GRAM_SCRATCH] = tk_gram_scratch_bytes(rows, block);
+    bytes[PART] = n_outputs > 1 ? bytes[GRAM] : 0;
+    bytes[F] = bytes[ALPHA] = block * 8;
+    bytes[OUTPUTS] = 2 * n_outputs * 8;
+    bytes[WALK] = tk_scratch_bytes(rows);
+    for (int part = 0; part < N_PARTS; part++)
+        bytes[part] = aligned(bytes[part]);
 }
 
-tk_block tk_carve_block(const tk_training *training)
+static int64_t sum_of(const int64_t *bytes, int first, int last)
 {
-    const int64_t n = training->block, vector = aligned(n * (int64_t)sizeof(double));
-    char *at = training->scratch;
-    tk_block b = {.rows = *training->rows};
-    b.for_gram = at;
-    at += aligned(tk_gram_scratch_bytes(training->rows, n));
-    b.row = (int32_t *)at;
-    at += vector;
-    b.margin = (double *)at;
-    at += vector;
-    b.t = (double *)at;
-    at += vector;
-    b.reals = at;
-    at += vector;
-    b.gram = (double *)at;
-    at += aligned(n * n * 8);
-    b.for_walk = at;
+    int64_t total = 0;
+    for (int part = first; part < last; part++)
+        total += bytes[part];
+    return total;
+}
+
+int64_t tk_training_scratch_bytes(const tk_rows *rows, int32_t block, int32_t n_outputs, int32_t width,
+                                  int32_t n_threads)
+{
+    int64_t bytes[N_PARTS];
+    sizes(rows, block, n_outputs, width, bytes);
+    return sum_of(bytes, 0, N_SHARED) + n_threads * sum_of(bytes, N_SHARED, N_PARTS);
+}
+
+tk_block tk_carve_block(const tk_training *training, int32_t me)
+{
+    int64_t bytes[N_PARTS];
+    void *at[N_PARTS];
+    char *next = training->scratch;
+    sizes(training->rows, training->block, training->targets->n_outputs, training->w.width, bytes);
+    for (int part = 0; part < N_PARTS; part++) {
+        if (part == N_SHARED)
+            next += me * sum_of(bytes, N_SHARED, N_PARTS);
+        at[part] = next;
+        next += bytes[part];
+    }
+    tk_block b = {.rows = *training->rows,
+                  .row = at[ROW],
+                  .margin = at[MARGIN],
+                  .t = at[T],
+                  .gram = at[GRAM],
+                  .reals = at[REALS],
+                  .kept = at[KEPT],
+                  .part = at[PART],
+                  .f = at[F],
+                  .alpha = at[ALPHA],
+                  .some = at[SOME],
+                  .outputs = at[OUTPUTS],
+                  .for_gram = at[GRAM_SCRATCH],
+                  .for_walk = at[WALK],
+                  .me = me,
+                  .n_threads = tk_team_size(training->team)};
     b.rows.order = b.row;
     return b;
 }
 
-void tk_next_block(const tk_training *training, int64_t first, int64_t last, double scale, tk_block *block)
+/* This thread's share of n rows: whole groups of those that are walked at once. */
+static void share_rows(const tk_block *block, int64_t n, int64_t *first, int64_t *last)
+{
+    const int64_t group = 32, groups = (n + group - 1) / group;
+    if (!block->rows.walk_dense || groups < block->n_threads) {
+        *first = n * block->me / block->n_threads;
+        *last = n * (block->me + 1) / block->n_threads;
+        return;
+    }
+    *first = groups * block->me / block->n_threads * group;
+    *last = groups * (block->me + 1) / block->n_threads * group;
+    *last = *last < n ? *last : n;
+}
+
+void tk_next_block(const tk_training *training, int64_t first, int64_t last, const double *scale, tk_block *block)
 {
     const tk_rows *rows = training->rows;
-    const tk_table table = {training->w, 1};
+    const tk_targets *targets = training->targets;
+    const int32_t n_outputs = targets->n_outputs;
+    const int64_t width = training->w.width;
+    int64_t begin, end;
     block->n = last - first < training->block ? last - first : training->block;
-    for (int64_t i = 0; i < block->n; i++)
+    share_rows(block, block->n, &begin, &end);
+    for (int64_t i = begin; i < end; i++)
         block->row[i] = rows->order[first + i];
-    tk_dot(&block->rows, training->margin, 0, block->n, &table, block->reals, block->for_walk);
-    for (int64_t i = 0; i < block->n; i++) {
-        const double f = rows->real == TK_FLOAT64 ? ((double *)block->reals)[i] : ((float *)block->reals)[i];
-        block->margin[i] = scale * f * training->y[block->row[i]];
+    char *reals = (char *)block->reals + begin * width * (rows->real == TK_FLOAT64 ? 8 : 4);
+    if (begin < end)
+        tk_dot(&block->rows, training->margin, begin, end, &training->w, reals, block->for_walk);
+    for (int64_t i = begin; i < end; i++)
+        for (int32_t k = 0; k < n_outputs; k++) {
+            const int64_t at = i * width + k, row = block->row[i];
+            const double f = rows->real == TK_FLOAT64 ? ((double *)block->reals)[at] : ((float *)block->reals)[at];
+            block->margin[i * n_outputs + k] =
+                (scale ? scale[k] * f : f) * tk_sign(targets, row, k) - tk_target(targets, row, k);
+        }
+    tk_meet(training->team);
+}
+
+void tk_move_row(const tk_training *training, tk_block *block, int64_t to, int64_t from)
+{
+    const int64_t n_outputs = training->targets->n_outputs;
+    if (to == from)
+        return;
+    block->row[to] = block->row[from];
+    for (int64_t k = 0; k < n_outputs; k++) {
+        block->margin[to * n_outputs + k] = block->margin[from * n_outputs + k];
+        block->t[to * n_outputs + k] = block->t[from * n_outputs + k];
     }
 }
 
-void tk_keep_changed(tk_block *block)
+void tk_keep_changed(const tk_training *training, tk_block *block)
 {
+    const int64_t n_outputs = training->targets->n_outputs;
     int64_t n = 0;
     for (int64_t i = 0; i < block->n; i++)
-        if (block->t[i] != 0) {
-            block->row[n] = block->row[i];
-            block->t[n++] = block->t[i];
-        }
+        for (int64_t k = 0; k < n_outputs; k++)
+            if (block->t[i * n_outputs + k] != 0) {
+                tk_move_row(training, block, n++, i);
+                break;
+            }
     block->n = n;
 }
 
-const void *tk_coefficients(tk_block *block, double factor)
+const void *tk_coefficients(const tk_training *training, tk_block *block, double factor, const double *factors)
 {
+    const int64_t n_outputs = training->targets->n_outputs, width = training->w.width;
     for (int64_t i = 0; i < block->n; i++)
-        if (block->rows.real == TK_FLOAT64)
-            ((double *)block->reals)[i] = factor * block->t[i];
-        else
-            ((float *)block->reals)[i] = (float)(factor * block->t[i]);
+        for (int64_t k = 0; k < width; k++) {
+            const double by = factors && k < n_outputs ? factor * factors[k] : factor;
+            const double t = k < n_outputs ? by * block->t[i * n_outputs + k] : 0;
+            if (block->rows.real == TK_FLOAT64)
+                ((double *)block->reals)[i * width + k] = t;
+            else
+                ((float *)block->reals)[i * width + k] = (float)t;
+        }
     return block->reals;
 }
 
-void tk_add_block(const tk_training *training, tk_block *block, double factor, void *table)
+/* The top coordinates of this thread's share of the slots: ranges with about equally many of them. */
+static int32_t share_end(const tk_map *map, int32_t me, int32_t n_threads)
 {
-    const tk_table to = {table, 1};
-    tk_add(&block->rows, training->update, 0, block->n, &to, tk_coefficients(block, factor), block->for_walk);
+    const int64_t *ranks = map->ranks + map->degree * ((int64_t)map->n_columns + 2);
+    const double wanted = (double)ranks[map->n_columns + 1] * me / n_threads;
+    int32_t low = 0, high = map->n_columns + 1;
+    if (me == n_threads)
+        return high;
+    while (low < high) {
+        const int32_t middle = low + (high - low) / 2;
+        if ((double)ranks[middle] < wanted)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+void tk_add_block(const tk_training *training, tk_block *block, double factor, const double *factors, void *table)
+{
+    const tk_table to = {table, training->w.width};
+    const int32_t first = share_end(training->update, block->me, block->n_threads),
+                  last = share_end(training->update, block->me + 1, block->n_threads);
+    if (block->me == 0)
+        tk_coefficients(training, block, factor, factors);
+    tk_meet(training->team);
+    tk_add_part(&block->rows, training->update, 0, block->n, &to, block->reals, block->for_walk, first, last);
+    tk_meet(training->team);
 }

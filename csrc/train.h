@@ -2,37 +2,46 @@
 #ifndef TK_TRAIN_H
 #define TK_TRAIN_H
 
-#include "tk.h"
+#include <stddef.h>
 
-/* The block at hand, carved out of the scratch of a pass. */
+#include "joint.h"
+#include "team.h"
+
+/* The block at hand, carved out of the scratch of a pass. Threads share all of it but what is marked as each one's own;
+ * what they share is written by one thread, or by each its part, between two barriers. */
 typedef struct {
-    tk_rows rows;   /* with an order of n rows: those of the block */
-    int64_t n;      /* rows */
-    int32_t *row;   /* [block] where they are stored */
-    double *margin; /* [block] y f(x) */
-    double *t;      /* [block] the coefficients that a step makes of them */
-    double *gram;   /* [block][block] */
-    void *reals;    /* [block] margins or coefficients, in the type of the rows */
-    void *for_gram, *for_walk;
+    tk_rows rows;              /* with an order of n rows: those of the block */
+    int64_t n;                 /* rows; the same in each thread */
+    int32_t *row;              /* [block] where they are stored */
+    double *margin;            /* [block][K] v */
+    double *t;                 /* [block][K] the coefficients that a step makes of them */
+    double *gram;              /* [block][block] */
+    void *reals;               /* [block][width] outputs or coefficients, in the type of the rows */
+    int64_t *kept;             /* [1] how many rows are left */
+    double *part;              /* own: [block][block] the same for some of the rows */
+    double *f, *alpha;         /* own: [block] of one output of these */
+    int32_t *some;             /* own: [block] which of the block they are */
+    double *outputs;           /* own: [2][K] of one row */
+    void *for_gram, *for_walk; /* own */
+    int32_t me, n_threads;
 } tk_block;
 
-tk_block tk_carve_block(const tk_training *training);
+tk_block tk_carve_block(const tk_training *training, int32_t me);
 
-/* The rows from order[first] on, but before order[last], and their margins under scale * w. */
-void tk_next_block(const tk_training *training, int64_t first, int64_t last, double scale, tk_block *block);
+/* The rows from order[first] on, but before order[last], and their margins under w, or scale_k * w_k. All threads call
+ * it, and the block is theirs when it returns. */
+void tk_next_block(const tk_training *training, int64_t first, int64_t last, const double *scale, tk_block *block);
 
-/* Keeps the rows whose coefficient is not 0. */
-void tk_keep_changed(tk_block *block);
+/* Row `from` of the block becomes row `to`. */
+void tk_move_row(const tk_training *training, tk_block *block, int64_t to, int64_t from);
 
-/* factor * t in the type of the rows. */
-const void *tk_coefficients(tk_block *block, double factor);
+/* Keeps the rows that have a coefficient other than 0. */
+void tk_keep_changed(const tk_training *training, tk_block *block);
 
-/* table += factor * sum_i t_i phi(x_i), over the block. */
-void tk_add_block(const tk_training *training, tk_block *block, double factor, void *table);
+/* factor * factors_k * t_k (NULL: all 1) in the type of the rows; 0 for the padding. For one thread. */
+const void *tk_coefficients(const tk_training *training, tk_block *block, double factor, const double *factors);
 
-static inline double tk_weight(const tk_training *training, int64_t row)
-{
-    return training->weight ? training->weight[row] : 1;
-}
+/* table_k += factor * factors_k * sum_i t_ik phi(x_i), over the block. All threads call it. */
+void tk_add_block(const tk_training *training, tk_block *block, double factor, const double *factors, void *table);
 
 #endif

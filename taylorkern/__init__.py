@@ -5,7 +5,7 @@ from importlib.metadata import version
 from .features import TaylorFeatures
 from .kernel import taylor_kernel
 from .operator import TaylorOperator
-from .svm import TaylorSVC
+from .svm import TaylorSVC, TaylorSVR
 
-__all__ = ["TaylorFeatures", "TaylorOperator", "TaylorSVC", "taylor_kernel"]
+__all__ = ["TaylorFeatures", "TaylorOperator", "TaylorSVC", "TaylorSVR", "taylor_kernel"]
 __version__ = version("taylorkern")

@@ -77,62 +77,105 @@ def shift_rows(
 
 LOSSES: dict[str, int]
 
+class Targets:
+    y: NDArray[np.int8] | None
+    target: NDArray[np.float64] | None
+    weight: NDArray[np.float64] | None
+    favour: NDArray[np.float64] | None
+    n_rows: int
+    n_outputs: int
+    of_labels: bool
+    joint: bool
+    def __init__(
+        self,
+        loss: str,
+        y: NDArray[np.int8] | None,
+        target: NDArray[np.float64] | None = None,
+        weight: NDArray[np.float64] | None = None,
+        favour: NDArray[np.float64] | None = None,
+        epsilon: float = 0,
+    ) -> None: ...
+    def add_terms(
+        self,
+        margin: NDArray[np.float64],
+        alpha: NDArray[np.float64] | None,
+        which: NDArray[np.int32] | None,
+        first: int,
+        last: int,
+        live: NDArray[np.uint8] | None,
+        sums: NDArray[np.float64],
+        active: NDArray[np.uint8] | None,
+        near: NDArray[np.float64] | None,
+    ) -> None: ...
+    def slopes(self, margin: NDArray[np.float64], alpha: NDArray[np.float64]) -> None: ...
+
 class Training:
     rows: Rows
     margin: Map
     update: Map
     w: _Real
-    y: NDArray[np.int8]
-    weight: NDArray[np.float64] | None
+    targets: Targets
     def __init__(
         self,
         rows: Rows,
         margin: Map,
         update: Map,
         w: _Real,
-        loss: str,
-        y: NDArray[np.int8],
-        weight: NDArray[np.float64] | None,
+        targets: Targets,
         block: int,
         scratch: _Scratch,
+        n_threads: int = 1,
     ) -> None: ...
 
-def training_scratch_bytes(rows: Rows, block: int) -> int: ...
+def training_scratch_bytes(rows: Rows, block: int, n_outputs: int = 1, width: int = 1, n_threads: int = 1) -> int: ...
 
 class Dual:
     training: Training
     alpha: NDArray[np.float64]
     margin: NDArray[np.float64]
-    norm2: float
+    norm2: NDArray[np.float64]
+    live: NDArray[np.uint8] | None
     changed: int
     def __init__(
-        self, training: Training, C: float, alpha: NDArray[np.float64], margin: NDArray[np.float64], sweeps: int
+        self,
+        training: Training,
+        C: float,
+        alpha: NDArray[np.float64],
+        margin: NDArray[np.float64],
+        norm2: NDArray[np.float64],
+        live: NDArray[np.uint8] | None,
+        sweeps: int,
     ) -> None: ...
-    def run(self, first: int, last: int) -> None: ...
+    def run(self, first: int, last: int, me: int = 0) -> None: ...
 
 class Pegasos:
     training: Training
     alpha: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    norm2: NDArray[np.float64]
+    radius: NDArray[np.float64] | None
     average: _Real | None
-    scale: float
-    averaging: tuple[float, float]
+    shift: NDArray[np.float64]
+    n_averaged: int
     def __init__(
         self,
         training: Training,
         lambda_: float,
         share: float,
-        radius: float,
+        radius: NDArray[np.float64] | None,
         alpha: NDArray[np.float64],
+        scale: NDArray[np.float64],
+        norm2: NDArray[np.float64],
         t: int = 0,
-        norm2: float = 0,
     ) -> None: ...
-    def begin_average(self, average: _Real) -> None: ...
+    def begin_average(self, average: _Real | None, shift: NDArray[np.float64]) -> None: ...
     def run(self, first: int, last: int) -> None: ...
 
 class Adagrad:
     training: Training
     squares: _Real
-    def __init__(self, training: Training, squares: _Real, eta: float) -> None: ...
+    rate: _Real | None
+    def __init__(self, training: Training, squares: _Real, eta: float, rate: _Real | None = None) -> None: ...
     def run(self, first: int, last: int) -> None: ...
     def shrink(self, factor: float, first: int, last: int) -> None: ...
 
@@ -148,3 +191,23 @@ def check_structure(indptr: _Index, indices: _Index, n_minor: int, n_stored: int
 def instruction_sets() -> list[str]: ...
 def instruction_set() -> str: ...
 def use_instruction_set(name: str) -> None: ...
+
+class Svmlight:
+    n_rows: int
+    first_index: int
+    max_index: int
+    full: bool
+    def __init__(
+        self,
+        itemsize: int,
+        first_index: int,
+        n_columns: int,
+        multilabel: bool,
+        row_cost: int,
+        entry_cost: int,
+        enough: int,
+    ) -> None: ...
+    def clear(self) -> None: ...
+    def feed(self, text: bytes, ahead: float = 1) -> int: ...
+    def read(self) -> tuple[str | None, int]: ...
+    def take(self) -> list[bytearray]: ...

@@ -4,7 +4,7 @@ Arguments are IN unless marked OUT. Everything handed over here has been validat
 is checked again is only what keeps C inside its arrays when a caller in this package has a bug.
 """
 
-from libc.stdint cimport int8_t, int32_t, int64_t, uintptr_t
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uintptr_t
 
 
 cdef extern from "tk.h" nogil:
@@ -69,23 +69,50 @@ cdef extern from "tk.h" nogil:
         TK_HINGE
         TK_SQUARED_HINGE
         TK_LOG_LOSS
+        TK_EPSILON_INSENSITIVE
+        TK_SQUARED_EPSILON_INSENSITIVE
+        TK_CRAMMER_SINGER
+        TK_MULTINOMIAL
+
+    ctypedef struct tk_targets:
+        tk_loss loss
+        double epsilon
+        int32_t n_outputs
+        const int8_t *y
+        const double *target
+        const double *weight
+        const double *favour
+
+    ctypedef struct tk_terms:
+        const double *alpha
+        const double *margin
+        const uint8_t *live
+        double *sums
+        uint8_t *active
+        const double *slack
+        const double *near
+
+    ctypedef struct tk_team:
+        int32_t n
+        int32_t arrived
+        int32_t round
 
     ctypedef struct tk_training:
         const tk_rows *rows
         const tk_map *margin
         const tk_map *update
-        void *w
-        tk_loss loss
-        const int8_t *y
-        const double *weight
+        tk_table w
+        const tk_targets *targets
         int32_t block
+        tk_team *team
         void *scratch
 
     ctypedef struct tk_dual:
         double C
         double *alpha
         double *margin
-        double norm2
+        double *norm2
+        const uint8_t *live
         int32_t sweeps
         int64_t changed
 
@@ -93,18 +120,20 @@ cdef extern from "tk.h" nogil:
         double lambda_ "lambda"
         double share
         int64_t t
-        double scale
+        double *scale
         double *alpha
-        double norm2
-        double radius
+        double *norm2
+        const double *radius
         void *average
-        double shift
+        double *shift
         int64_t n_averaged
 
     ctypedef struct tk_adaptive:
         void *values
         void *squares
+        int32_t width
         double eta
+        const void *rate
 
     int64_t tk_scratch_bytes(const tk_rows *rows)
     int64_t tk_weigh_scratch_bytes(tk_real real, const tk_map *map)
@@ -121,8 +150,12 @@ cdef extern from "tk.h" nogil:
     void tk_adapt(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_adaptive *state,
                   const void *t, void *scratch)
     void tk_shift_rows(const tk_rows *rows, const tk_shift *shift, int64_t first, int64_t last)
-    int64_t tk_training_scratch_bytes(const tk_rows *rows, int32_t block)
-    void tk_dual_pass(const tk_training *training, int64_t first, int64_t last, tk_dual *dual)
+    void tk_terms_pass(const tk_targets *targets, const int32_t *which, int64_t first, int64_t last,
+                       const tk_terms *terms)
+    void tk_slopes(const tk_targets *targets, const double *margin, int64_t first, int64_t last, double *alpha)
+    int64_t tk_training_scratch_bytes(const tk_rows *rows, int32_t block, int32_t n_outputs, int32_t width,
+                                      int32_t n_threads)
+    void tk_dual_pass(const tk_training *training, int64_t first, int64_t last, tk_dual *dual, int32_t me)
     void tk_pegasos_pass(const tk_training *training, int64_t first, int64_t last, tk_pegasos *pegasos)
     void tk_adagrad_pass(const tk_training *training, int64_t first, int64_t last, const tk_adaptive *state)
     void tk_shrink(tk_real real, const tk_adaptive *state, double factor, int64_t first, int64_t last)
@@ -372,18 +405,21 @@ def gram(Rows rows, Map map, int64_t first, int64_t last, double[:, ::1] out, un
         tk_gram(&rows.c, &map.c, first, last, &out[0, 0], _aligned(scratch))
 
 
-def adapt(Rows rows, Map map, int64_t first, int64_t last, real[::1] values, real[::1] squares, double eta,
-          const real[::1] t, unsigned char[::1] scratch):
-    """AdaGrad's step by t[i] phi(row first + i), row after row (OUT: values, squares)."""
+def adapt(Rows rows, Map map, int64_t first, int64_t last, real[:, ::1] values, real[:, ::1] squares, double eta,
+          const real[:, ::1] t, unsigned char[::1] scratch):
+    """AdaGrad's step by t[i, k] phi(row first + i), row after row (OUT: values, squares)."""
     cdef tk_adaptive state
     _check(rows, map, sizeof(real), first, last, t.shape[0], scratch)
     if values.shape[0] != map.n_slots or squares.shape[0] != map.n_slots:
         raise ValueError("values and squares have the wrong shape")
-    if first == last:
+    if values.shape[1] != t.shape[1] or squares.shape[1] != t.shape[1]:
+        raise ValueError("values, squares and t have the wrong shape")
+    if first == last or t.shape[1] == 0:
         return
-    state.values, state.squares, state.eta = &values[0], &squares[0], eta
+    state.values, state.squares, state.eta = &values[0, 0], &squares[0, 0], eta
+    state.width, state.rate = <int32_t>t.shape[1], NULL
     with nogil:
-        tk_adapt(&rows.c, &map.c, first, last, &state, &t[0], _aligned(scratch))
+        tk_adapt(&rows.c, &map.c, first, last, &state, &t[0, 0], _aligned(scratch))
 
 
 def shift_rows(Rows rows, int64_t first, int64_t last, const real[::1] by, const int32_t[::1] moved,
@@ -413,53 +449,164 @@ def shift_rows(Rows rows, int64_t first, int64_t last, const real[::1] by, const
         tk_shift_rows(&rows.c, &shift, first, last)
 
 
-LOSSES = {"hinge": TK_HINGE, "squared_hinge": TK_SQUARED_HINGE, "log_loss": TK_LOG_LOSS}
+LOSSES = {
+    "hinge": TK_HINGE,
+    "squared_hinge": TK_SQUARED_HINGE,
+    "log_loss": TK_LOG_LOSS,
+    "epsilon_insensitive": TK_EPSILON_INSENSITIVE,
+    "squared_epsilon_insensitive": TK_SQUARED_EPSILON_INSENSITIVE,
+    "crammer_singer": TK_CRAMMER_SINGER,
+    "multinomial": TK_MULTINOMIAL,
+}
+
+
+cdef class Targets:
+    """What is asked of the rows: a loss, and labels y or numbers `target` of shape [n_rows, K]; with weights.
+
+    The other of the two is None. `favour` is a weight for the rows of which an output's label is 1.
+    """
+
+    cdef tk_targets c
+    cdef readonly object y, target, weight, favour
+    cdef readonly Py_ssize_t n_rows, n_outputs
+
+    def __init__(self, loss, const int8_t[:, ::1] y, const double[:, ::1] target=None, const double[::1] weight=None,
+                 const double[::1] favour=None, double epsilon=0):
+        self.c.loss = LOSSES[loss]
+        if (y is None) == (target is None) or (target is None) != self.of_labels:
+            raise ValueError("the loss is one of labels and there are none, or one of numbers and there are none")
+        self.n_rows = target.shape[0] if y is None else y.shape[0]
+        self.n_outputs = target.shape[1] if y is None else y.shape[1]
+        if self.n_rows < 1 or self.n_outputs < (2 if self.joint else 1):
+            raise ValueError("there are no rows, or too few outputs")
+        if weight is not None and weight.shape[0] != self.n_rows:
+            raise ValueError("weights have the wrong shape")
+        if favour is not None and (favour.shape[0] != self.n_outputs or y is None):
+            raise ValueError("favour has the wrong shape")
+        self.y, self.target, self.weight, self.favour = y, target, weight, favour
+        self.c.epsilon, self.c.n_outputs = epsilon, <int32_t>self.n_outputs
+        self.c.y = &y[0, 0] if y is not None else NULL
+        self.c.target = &target[0, 0] if target is not None else NULL
+        self.c.weight = &weight[0] if weight is not None else NULL
+        self.c.favour = &favour[0] if favour is not None else NULL
+
+    @property
+    def of_labels(self):
+        """Whether the loss is one of labels."""
+        return self.c.loss not in (TK_EPSILON_INSENSITIVE, TK_SQUARED_EPSILON_INSENSITIVE)
+
+    @property
+    def joint(self):
+        """Whether the loss looks at all outputs of a row together."""
+        return self.c.loss in (TK_CRAMMER_SINGER, TK_MULTINOMIAL)
+
+    cdef int check(self, Py_ssize_t n_rows, Py_ssize_t n_outputs) except -1:
+        if n_rows != self.n_rows or n_outputs != self.n_outputs:
+            raise ValueError("an array of one entry for each row and output has the wrong shape")
+        return 0
+
+    def add_terms(self, const double[:, ::1] margin, const double[:, ::1] alpha, const int32_t[::1] which,
+                  int64_t first, int64_t last, const uint8_t[::1] live, double[:, ::1] sums, uint8_t[::1] active,
+                  const double[:, ::1] near):
+        """Add up what the objectives are made of, see tk.h, over rows first to last - 1 of `which` (None: of all).
+
+        alpha None is 0, live None is all; active may be None, else near holds (slack, near) (OUT: sums, active).
+        """
+        cdef tk_terms terms
+        cdef const int32_t *c_which = NULL
+        cdef int64_t i
+        cdef Py_ssize_t n_problems = 1 if self.joint else self.n_outputs
+        self.check(margin.shape[0], margin.shape[1])
+        if alpha is not None:
+            self.check(alpha.shape[0], alpha.shape[1])
+        if sums.shape[0] != 4 or sums.shape[1] != n_problems:
+            raise ValueError("sums has the wrong shape")
+        if live is not None and live.shape[0] != self.n_outputs:
+            raise ValueError("live has the wrong shape")
+        if not 0 <= first <= last <= (self.n_rows if which is None else which.shape[0]):
+            raise ValueError(f"rows {first} to {last} are not there")
+        terms.active, terms.slack, terms.near = NULL, NULL, NULL
+        if active is not None:
+            if active.shape[0] != self.n_rows or alpha is None or near.shape[0] != 2 or near.shape[1] != n_problems:
+                raise ValueError("active or near has the wrong shape, or there is no alpha")
+            terms.active, terms.slack, terms.near = &active[0], &near[0, 0], &near[1, 0]
+        if first == last:
+            return
+        if which is not None:
+            c_which = &which[0]
+            for i in range(first, last):
+                if not 0 <= c_which[i] < self.n_rows:
+                    raise ValueError(f"row {c_which[i]} is not there")
+        terms.margin = &margin[0, 0]
+        terms.alpha = &alpha[0, 0] if alpha is not None else NULL
+        terms.live = &live[0] if live is not None else NULL
+        terms.sums = &sums[0, 0]
+        with nogil:
+            tk_terms_pass(&self.c, c_which, first, last, &terms)
+
+    def slopes(self, const double[:, ::1] margin, double[:, ::1] alpha):
+        """The dual point that goes with the slopes of the losses at these margins (OUT: alpha)."""
+        self.check(margin.shape[0], margin.shape[1])
+        self.check(alpha.shape[0], alpha.shape[1])
+        with nogil:
+            tk_slopes(&self.c, &margin[0, 0], 0, margin.shape[0], &alpha[0, 0])
 
 
 cdef class Training:
-    """Rows with labels, a table w to train, and the scratch of a pass. The order of the rows is set at each epoch."""
+    """Rows and what is asked of them, tables w [n_slots, width] to train, and the scratch of a pass.
+
+    The order of the rows is set at each epoch. Tables beyond the number of outputs are padding.
+    """
 
     cdef tk_training c
-    cdef readonly object rows, margin, update, w, y, weight
+    cdef tk_team team
+    cdef readonly Rows rows
+    cdef readonly Map margin, update
+    cdef readonly object w
+    cdef readonly Targets targets
     cdef unsigned char[::1] scratch
-    cdef Py_ssize_t n_stored
 
-    def __init__(self, Rows rows, Map margin, Map update, w, loss, const int8_t[::1] y, const double[::1] weight,
-                 int32_t block, unsigned char[::1] scratch):
-        if rows.n_columns != margin.n_columns or w.shape != (margin.n_slots,) or w.itemsize != rows.itemsize:
+    def __init__(self, Rows rows not None, Map margin not None, Map update not None, w, Targets targets not None,
+                 int32_t block, unsigned char[::1] scratch, int32_t n_threads=1):
+        if rows.n_columns != margin.n_columns or w.ndim != 2 or w.shape[0] != margin.n_slots:
             raise ValueError("rows, map and table do not belong together")
-        if update.n_slots != margin.n_slots or update.n_columns != margin.n_columns:
+        if update.n_slots != margin.n_slots or update.n_columns != margin.n_columns or w.itemsize != rows.itemsize:
             raise ValueError("rows, map and table do not belong together")
         if rows.order is not None:
             raise ValueError("rows are in an order already")
-        self.n_stored = rows.n_stored
-        if y.shape[0] != self.n_stored or (weight is not None and weight.shape[0] != self.n_stored):
-            raise ValueError("labels or weights have the wrong shape")
-        if block < 1 or scratch.shape[0] < tk_training_scratch_bytes(&rows.c, block) + 63:
+        if targets.n_rows != rows.n_stored or targets.n_outputs > w.shape[1]:
+            raise ValueError("targets have the wrong shape")
+        self.rows, self.margin, self.update, self.w, self.targets = rows, margin, update, w, targets
+        self.c.w.width = <int32_t>w.shape[1]
+        self.team.n, self.team.arrived, self.team.round = n_threads, 0, 0
+        if block < 1 or n_threads < 1 or scratch.shape[0] < training_scratch_bytes(
+                rows, block, targets.n_outputs, w.shape[1], n_threads):
             raise ValueError("scratch is too small")
-        self.rows, self.margin, self.update, self.w, self.y, self.weight = rows, margin, update, w, y, weight
         self.scratch = scratch
+        self.c.team = &self.team
         self.c.rows = &rows.c
         self.c.margin = &margin.c
         self.c.update = &update.c
-        self.c.w = self.table(w)
-        self.c.loss = LOSSES[loss]
-        self.c.y = &y[0]
-        self.c.weight = &weight[0] if weight is not None else NULL
+        self.c.w.values = self.table(w)
+        self.c.targets = &targets.c
         self.c.block = block
         self.c.scratch = _aligned(scratch)
 
     cdef int check(self, int64_t first, int64_t last) except -1:
-        cdef Rows rows = self.rows
-        if rows.c.order == NULL or not 0 <= first <= last <= rows.n_rows:
+        if self.rows.c.order == NULL or not 0 <= first <= last <= self.rows.n_rows:
             raise ValueError(f"rows {first} to {last} are not there")
-        if self.scratch.shape[0] < tk_training_scratch_bytes(&rows.c, self.c.block) + 63:
+        if self.scratch.shape[0] < training_scratch_bytes(
+                self.rows, self.c.block, self.targets.n_outputs, self.c.w.width, self.team.n):
             raise ValueError("scratch is too small")
         return 0
 
-    cdef double *per_row(self, double[::1] array) except? NULL:
-        if array.shape[0] != self.n_stored:
-            raise ValueError("an array has the wrong shape")
+    cdef double *per_row(self, double[:, ::1] array) except? NULL:
+        self.targets.check(array.shape[0], array.shape[1])
+        return &array[0, 0]
+
+    cdef double *per_output(self, double[::1] array) except? NULL:
+        if array.shape[0] != self.targets.n_outputs:
+            raise ValueError("an array of one entry for each output has the wrong shape")
         return &array[0]
 
     cdef void *table(self, array) except? NULL:
@@ -470,73 +617,81 @@ cdef class Training:
         return <void *>_address(array)
 
 
-def training_scratch_bytes(Rows rows, int32_t block):
+def training_scratch_bytes(Rows rows, int32_t block, Py_ssize_t n_outputs=1, Py_ssize_t width=1,
+                           int32_t n_threads=1):
     """How large the scratch of a training has to be. It has to be zero."""
-    return tk_training_scratch_bytes(&rows.c, block) + 63
+    return tk_training_scratch_bytes(&rows.c, block, <int32_t>n_outputs, <int32_t>width, n_threads) + 63
 
 
 cdef class Dual:
-    """The state of dual coordinate ascent: w = C sum_i alpha_i y_i phi(x_i) (OUT: all, and the training's w)."""
+    """The state of dual coordinate ascent: w_k = C sum_i alpha_ik y_ik phi(x_i) (OUT: all, and the training's w).
+
+    alpha and margin are of shape [n_rows, K]; norm2, of shape [K], is |w_k|^2. `live` tells which outputs take steps.
+    """
 
     cdef tk_dual c
     cdef readonly Training training
-    cdef readonly object alpha, margin
+    cdef readonly object alpha, margin, norm2, live
 
-    def __init__(self, Training training not None, double C, double[::1] alpha, double[::1] margin, int32_t sweeps):
-        self.training, self.alpha, self.margin = training, alpha, margin
+    def __init__(self, Training training not None, double C, double[:, ::1] alpha, double[:, ::1] margin,
+                 double[::1] norm2, const uint8_t[::1] live, int32_t sweeps):
+        self.training, self.alpha, self.margin, self.norm2, self.live = training, alpha, margin, norm2, live
         self.c.alpha, self.c.margin = training.per_row(alpha), training.per_row(margin)
-        self.c.C, self.c.sweeps, self.c.norm2, self.c.changed = C, sweeps, 0, 0
-
-    @property
-    def norm2(self):
-        """|w|^2."""
-        return self.c.norm2
-
-    @norm2.setter
-    def norm2(self, double value):
-        self.c.norm2 = value
+        self.c.norm2 = training.per_output(norm2)
+        if live is not None and live.shape[0] != norm2.shape[0]:
+            raise ValueError("live has the wrong shape")
+        self.c.live = &live[0] if live is not None else NULL
+        self.c.C, self.c.sweeps, self.c.changed = C, sweeps, 0
 
     @property
     def changed(self):
-        """How many steps have changed an alpha."""
+        """How many visits of a row have changed an alpha."""
         return self.c.changed
 
-    def run(self, int64_t first, int64_t last):
-        """One pass over the rows from first to last - 1 of the order."""
+    def run(self, int64_t first, int64_t last, int32_t me=0):
+        """One pass over the rows from first to last - 1 of the order.
+
+        With several threads, each of them calls it at the same time with its own number.
+        """
         self.training.check(first, last)
+        if not 0 <= me < self.training.team.n:
+            raise ValueError(f"there is no thread {me}")
         with nogil:
-            tk_dual_pass(&self.training.c, first, last, &self.c)
+            tk_dual_pass(&self.training.c, first, last, &self.c, me)
 
 
 cdef class Pegasos:
-    """The state of Pegasos; see tk.h (OUT: all, and the training's w)."""
+    """The state of Pegasos; see tk.h (OUT: all, and the training's w).
+
+    scale and norm2 are of shape [K]: w_k is scale_k times the training's. radius has one entry for each problem, or is
+    None.
+    """
 
     cdef tk_pegasos c
     cdef readonly Training training
-    cdef readonly object alpha, average
+    cdef readonly object alpha, scale, norm2, radius, average, shift
 
-    def __init__(self, Training training not None, double lambda_, double share, double radius, double[::1] alpha,
-                 int64_t t=0, double norm2=0):
-        self.training, self.alpha = training, alpha
-        self.c.lambda_, self.c.share, self.c.radius = lambda_, share, radius
+    def __init__(self, Training training not None, double lambda_, double share, double[::1] radius,
+                 double[:, ::1] alpha, double[::1] scale, double[::1] norm2, int64_t t=0):
+        self.training, self.alpha, self.scale, self.norm2, self.radius = training, alpha, scale, norm2, radius
+        self.c.lambda_, self.c.share, self.c.t = lambda_, share, t
+        if radius is not None and radius.shape[0] != (1 if training.targets.joint else training.targets.n_outputs):
+            raise ValueError("radius has the wrong shape")
+        self.c.radius = &radius[0] if radius is not None else NULL
         self.c.alpha = training.per_row(alpha)
-        self.c.t, self.c.scale, self.c.norm2 = t, 1, norm2
-        self.c.average, self.c.shift, self.c.n_averaged = NULL, 0, 0
+        self.c.scale, self.c.norm2 = training.per_output(scale), training.per_output(norm2)
+        self.begin_average(None, scale.copy())
 
-    def begin_average(self, average):
-        """Average the iterates from here on; `average` is zero."""
-        self.c.average, self.c.shift, self.c.n_averaged = self.training.table(average), 0, 0
-        self.average = average
-
-    @property
-    def scale(self):
-        """w is this times the training's w."""
-        return self.c.scale
+    def begin_average(self, average, double[::1] shift):
+        """Average the iterates from here on. `average` and `shift`, [K], are 0 now (OUT: both); None: do not."""
+        self.c.average = NULL if average is None else self.training.table(average)
+        self.c.shift, self.c.n_averaged = self.training.per_output(shift), 0
+        self.average, self.shift = average, shift
 
     @property
-    def averaging(self):
-        """(a, b): the averaged iterate is a * average + b * the training's w."""
-        return 1 / <double>max(self.c.n_averaged, 1), self.c.shift / max(self.c.n_averaged, 1)
+    def n_averaged(self):
+        """The averaged iterate is (average + shift * the training's w) / n_averaged."""
+        return self.c.n_averaged
 
     def run(self, int64_t first, int64_t last):
         """One pass over the rows from first to last - 1 of the order."""
@@ -546,15 +701,20 @@ cdef class Pegasos:
 
 
 cdef class Adagrad:
-    """The state of AdaGrad (OUT: squares, and the training's w)."""
+    """The state of AdaGrad (OUT: squares, and the training's w). Table k takes steps of rate[k] * eta; None: eta."""
 
     cdef tk_adaptive c
     cdef readonly Training training
-    cdef readonly object squares
+    cdef readonly object squares, rate
 
-    def __init__(self, Training training not None, squares, double eta):
-        self.training, self.squares = training, squares
-        self.c.values, self.c.squares, self.c.eta = training.c.w, training.table(squares), eta
+    def __init__(self, Training training not None, squares, double eta, rate=None):
+        self.training, self.squares, self.rate = training, squares, rate
+        self.c.values, self.c.squares, self.c.eta = training.c.w.values, training.table(squares), eta
+        self.c.width, self.c.rate = training.c.w.width, NULL
+        if rate is not None:
+            if rate.shape != (training.c.w.width,) or rate.dtype != squares.dtype:
+                raise ValueError("rate has the wrong shape or type")
+            self.c.rate = _address(rate)
 
     def run(self, int64_t first, int64_t last):
         """One pass over the rows from first to last - 1 of the order."""
@@ -563,9 +723,9 @@ cdef class Adagrad:
             tk_adagrad_pass(&self.training.c, first, last, &self.c)
 
     def shrink(self, double factor, int64_t first, int64_t last):
-        """The regulariser's step in the slots from first to last - 1: w[a] /= 1 + factor / sqrt(squares[a])."""
-        if not 0 <= first <= last <= self.squares.shape[0]:
-            raise ValueError(f"slots {first} to {last} are not there")
+        """The regulariser's step in the entries first to last - 1: w[a] /= 1 + factor / sqrt(squares[a])."""
+        if not 0 <= first <= last <= self.squares.size:
+            raise ValueError(f"entries {first} to {last} are not there")
         with nogil:
             tk_shrink(self.training.c.rows.real, &self.c, factor, first, last)
 
@@ -619,6 +779,218 @@ def use_instruction_set(name):
             tk_use_instruction_set(i)
             return
     raise ValueError(f"instruction set {name!r} is not usable here; usable: {instruction_sets()}")
+
+
+cdef extern from "Python.h":
+    int PyByteArray_Resize(object memory, Py_ssize_t size) except -1
+    char *PyByteArray_AsString(object memory) except NULL
+    double PyOS_string_to_double(const char *text, char **end, void *overflow) except? -1
+
+
+cdef extern from "tk.h" nogil:
+    const double TK_FLOAT_END
+
+    ctypedef enum tk_text:
+        TK_TEXT_GOOD
+        TK_TEXT_LABEL
+        TK_TEXT_QID
+        TK_TEXT_PAIR
+        TK_TEXT_NEGATIVE
+        TK_TEXT_ZERO
+        TK_TEXT_BEYOND
+        TK_TEXT_FALLS
+        TK_TEXT_VALUE
+        TK_TEXT_NOT_FINITE
+        TK_TEXT_TOO_LARGE
+
+    ctypedef struct tk_hard_number:
+        int64_t begin
+        int64_t place
+
+    ctypedef struct tk_svmlight:
+        tk_real real
+        int32_t first_index
+        int32_t n_columns
+        int32_t max_index
+        int64_t row_cost
+        int64_t entry_cost
+        int64_t enough
+        double *labels
+        int64_t *label_ptr
+        int64_t *indptr
+        int32_t *indices
+        void *values
+        tk_hard_number *hard
+        int64_t n_rows
+        int64_t n_labels
+        int64_t n_entries
+        int64_t n_hard
+
+    tk_text tk_read_svmlight(tk_svmlight *rows, const char *text, int64_t end, int64_t *at)
+    int64_t tk_count_bytes(const char *text, int64_t n, char which)
+
+
+TEXT_PROBLEMS = {
+    TK_TEXT_GOOD: None,
+    TK_TEXT_LABEL: "the label {seen} is not a number",
+    TK_TEXT_QID: "{seen} is not qid: and an integer",
+    TK_TEXT_PAIR: "{seen} is not index:value",
+    TK_TEXT_NEGATIVE: "the index of {seen} is negative",
+    TK_TEXT_ZERO: "the index of {seen} is 0, but indices begin at 1 here",
+    TK_TEXT_BEYOND: "the index of {seen} is too high for {n_columns} columns",
+    TK_TEXT_FALLS: "the index of {seen} is not above the one before",
+    TK_TEXT_VALUE: "the value {seen} is not a number",
+    TK_TEXT_NOT_FINITE: "{seen} is not finite",
+    TK_TEXT_TOO_LARGE: "{seen} is too large",
+}
+
+
+cdef enum:
+    VALUES, INDICES, INDPTR, LABELS, LABEL_PTR, HARD, N_ARRAYS
+
+
+cdef class Svmlight:
+    """Rows read from svmlight text, in memory that grows with them; see tk.h."""
+
+    cdef tk_svmlight c
+    cdef bint multilabel
+    cdef Py_ssize_t itemsize
+    cdef list memory, before  # a bytearray for each array, and how many bytes it had when rows were last taken
+    cdef const unsigned char[::1] text
+    cdef int64_t at, n_lines, n_pairs, n_commas
+    cdef double ahead
+
+    def __init__(self, Py_ssize_t itemsize, int32_t first_index, int32_t n_columns, bint multilabel, int64_t row_cost,
+                 int64_t entry_cost, int64_t enough):
+        self.itemsize, self.multilabel = itemsize, multilabel
+        self.c.real = TK_FLOAT64 if itemsize == 8 else TK_FLOAT32
+        self.c.first_index, self.c.n_columns, self.c.max_index = first_index, n_columns, -1
+        self.c.row_cost, self.c.entry_cost, self.c.enough = row_cost, entry_cost, enough
+        self.memory, self.before = [bytearray() for _ in range(N_ARRAYS)], [0] * N_ARRAYS
+        self.clear()
+        self.feed(b"\n")
+
+    def clear(self):
+        """Forget the rows, but not which indices there were."""
+        self.c.n_rows = self.c.n_labels = self.c.n_entries = 0
+
+    @property
+    def n_rows(self):
+        """How many rows there are."""
+        return self.c.n_rows
+
+    @property
+    def first_index(self):
+        """0 or 1; -1: 1 as far as is known."""
+        return self.c.first_index
+
+    @property
+    def max_index(self):
+        """The highest index in all that was read; -1 when there was none."""
+        return self.c.max_index
+
+    @property
+    def full(self):
+        """Whether the rows are enough, so that no more will be read."""
+        return self.c.n_rows * self.c.row_cost + self.c.n_entries * self.c.entry_cost >= self.c.enough
+
+    def feed(self, const unsigned char[::1] text not None, double ahead=1):
+        """Give the text to read next, whole lines; returns their number.
+
+        All text together is expected to be `ahead` times as long as what was given so far.
+        """
+        cdef const char *begin
+        cdef int64_t n = text.shape[0]
+        if n == 0 or text[n - 1] != c"\n":
+            raise ValueError("the text is not of whole lines")
+        begin = <const char *>&text[0]
+        self.text, self.at, self.ahead = text, 0, ahead
+        with nogil:
+            self.n_lines = tk_count_bytes(begin, n, c"\n")
+            self.n_pairs = tk_count_bytes(begin, n, c":")
+            self.n_commas = tk_count_bytes(begin, n, c",") if self.multilabel else 0
+        return self.n_lines
+
+    def read(self):
+        """Read on, until it is enough.
+
+        Returns (None, where the next line begins), or (what is wrong, where): the rows are then of no use.
+        """
+        cdef const char *begin = <const char *>&self.text[0]
+        cdef tk_text found
+        cdef int64_t i
+        self.reserve()
+        with nogil:
+            found = tk_read_svmlight(&self.c, begin, self.text.shape[0], &self.at)
+        for i in range(self.c.n_hard):  # they all stand before what is wrong
+            if not self.put(self.c.hard[i].place, begin + self.c.hard[i].begin):
+                found, self.at = TK_TEXT_TOO_LARGE, self.c.hard[i].begin
+                break
+        if found == TK_TEXT_BEYOND:
+            return TEXT_PROBLEMS[found].replace("{n_columns}", str(self.c.n_columns)), self.at
+        return TEXT_PROBLEMS[found], self.at
+
+    cdef int reserve(self) except -1:
+        """Make room for what the text may have."""
+        cdef int64_t n_labels = self.n_lines + self.n_commas, n_rows = self.c.n_rows + 1 + self.n_lines
+        cdef int64_t n_entries = self.c.n_entries + self.n_pairs
+        self.c.values = self.room(VALUES, n_entries * self.itemsize)
+        self.c.indices = <int32_t *>self.room(INDICES, n_entries * 4)
+        self.c.indptr = <int64_t *>self.room(INDPTR, n_rows * 8)
+        self.c.labels = <double *>self.room(LABELS, (self.c.n_labels + n_labels) * 8)
+        self.c.hard = <tk_hard_number *>self.room(HARD, (n_labels + self.n_pairs) * sizeof(tk_hard_number))
+        self.c.indptr[0], self.c.n_hard = 0, 0
+        self.c.label_ptr = NULL
+        if self.multilabel:
+            self.c.label_ptr = <int64_t *>self.room(LABEL_PTR, n_rows * 8)
+            self.c.label_ptr[0] = 0
+        return 0
+
+    cdef void *room(self, int which, Py_ssize_t size) except NULL:
+        """Where an array begins that has this size at least.
+
+        More than that is asked for when more is expected, for it takes no memory until it is written to.
+        """
+        memory = self.memory[which]
+        if len(memory) < size:
+            ample = 2 * len(memory) if which == HARD else max(
+                2 * len(memory), self.before[which] // 16 * 17, <Py_ssize_t>(size * self.ahead))
+            try:
+                PyByteArray_Resize(memory, max(size, ample))
+            except MemoryError:
+                PyByteArray_Resize(memory, size)
+        return PyByteArray_AsString(memory)
+
+    cdef bint put(self, int64_t place, const char *text) except? False:
+        """Convert a hard number as float() does; returns whether it is finite."""
+        cdef char *end
+        cdef double x = PyOS_string_to_double(text, &end, NULL)
+        if x - x != 0:
+            return False
+        if place < 0:
+            self.c.labels[-1 - place] = x
+        elif self.c.real == TK_FLOAT64:
+            (<double *>self.c.values)[place] = x
+        elif -TK_FLOAT_END < x < TK_FLOAT_END:
+            (<float *>self.c.values)[place] = <float>x
+        else:
+            return False
+        return True
+
+    def take(self):
+        """(values, indices, indptr, labels, label_ptr) as bytearrays; then there are no rows."""
+        if self.c.n_rows == 0:
+            self.reserve()  # the first entry of indptr is there even so
+        taken = self.memory[:HARD]
+        PyByteArray_Resize(taken[VALUES], self.c.n_entries * self.itemsize)
+        PyByteArray_Resize(taken[INDICES], self.c.n_entries * 4)
+        PyByteArray_Resize(taken[INDPTR], (self.c.n_rows + 1) * 8)
+        PyByteArray_Resize(taken[LABELS], self.c.n_labels * 8)
+        PyByteArray_Resize(taken[LABEL_PTR], (self.c.n_rows + 1) * 8 if self.multilabel else 0)
+        self.memory[:HARD] = [bytearray() for _ in taken]
+        self.before[:HARD] = map(len, taken)
+        self.clear()
+        return taken
 
 
 tk_init()

@@ -1,11 +1,13 @@
 """Dual coordinate ascent: the loop, shrinking and the true gap. The steps are in csrc/dual.c."""
 
-from math import isfinite, log2
+from functools import partial
+from math import log2
 
 import numpy as np
 
 from . import _core
-from ._problem import NAN, Record, inner
+from ._problem import NAN, Record
+from ._threads import Team
 
 
 class Dual:
@@ -13,7 +15,7 @@ class Dual:
 
     Rows that sit at a bound, with a margin well beyond what would move them, are left out of the next epochs. When the
     gap that is seen along the way has fallen far enough, the margins of all rows are computed at one w: that gives the
-    true gap, and the rows to go on with.
+    true gap, and the rows to go on with. Outputs whose true gap is small enough stay as they are from there on.
     """
 
     certified = True
@@ -22,76 +24,83 @@ class Dual:
     def __init__(self, problem, random, tol, alpha=None):
         self.problem, self.random, self.tol = problem, random, tol
         self.table = problem.table()
-        n = problem.n_rows
-        self.alpha = np.zeros(n) if alpha is None else alpha
-        self.margin = np.zeros(n)
+        n, n_outputs = problem.n_rows, problem.n_outputs
+        self.alpha = np.zeros((n, n_outputs)) if alpha is None else alpha
+        self.margin = problem.to_margins(np.zeros((n, n_outputs)))
+        self.norm2 = np.zeros(n_outputs)
+        self.live = np.ones(n_outputs, dtype=np.uint8)
         self.block = block_of(problem)
         expansion = problem.expansion
-        training, self.rows = problem.training(self.table, self.block, expansion.margin, expansion.update)
-        self.state = _core.Dual(training, problem.C, self.alpha, self.margin, self.sweeps)
+        self.team = Team(problem.n_jobs)
+        maps = expansion.margin, expansion.update
+        training, self.rows = problem.training(self.table, self.block, *maps, n_threads=self.team.n)
+        self.state = _core.Dual(training, problem.C, self.alpha, self.margin, self.norm2, self.live, self.sweeps)
         self.active = np.arange(n, dtype=np.int32)
-        self.total, gaps, _ = self._terms(self.active)
-        self.gap = gaps / n  # when all margins were last known: at w = 0 they are
+        terms = problem.terms(self.margin, self.alpha)
+        self.total, self.gap = terms[1], terms[2]  # the gap when all margins were last known: at w = 0 they are
+        self.primal, self.dual = terms[0], terms[1]
+        self._active = np.empty(n, dtype=np.uint8)
         self._kept_table = None
         if alpha is not None and alpha.any():
-            problem.add(self.table, problem.C * alpha * problem.y)
+            problem.add(self.table, alpha)
             self._evaluate()
 
     def epoch(self, last=False):
         """One epoch over the active rows; the last one ends with the true gap."""
-        problem, state, active = self.problem, self.state, self.active
-        others = self.total - self._terms(active)[0]
+        problem, active = self.problem, self.active
+        before = problem.terms(self.margin, self.alpha, active, self.live)[1]
         order = self.random.permutation(active)
         self.rows.set_order(order)
         for begin, end in problem.passes(len(order), self.block):
-            state.run(begin, end)
-        terms, gaps, p = self._terms(active)
-        self.total = others + terms
-        dual = self.total / problem.n_rows - problem.lambda_ / 2 * state.norm2
-        gap = max(gaps, 0.0) / problem.n_rows  # of rows as they were visited; that of the others is taken for 0
-        seen = dual + gap
-        if last or gap <= self.tol * seen or gap <= SEEN_FRACTION * self.gap or not len(active):
-            primal, dual = self._evaluate()
-            return Record(primal, dual, len(active), seen)
-        self.active = active[~problem.loss.settled(self.margin[active], p, gap / seen)]
-        return Record(NAN, dual, len(active), seen)
+            self.team.run(partial(self.state.run, begin, end))
+        terms = problem.terms(self.margin, self.alpha, active, self.live)
+        self.total = self.total + terms[1] - before
+        dual = self.total - problem.lambda_ / 2 * problem.per_problem(self.norm2)
+        gap = np.maximum(terms[2], 0.0)  # of rows as they were visited; that of the others is taken for 0
+        live = self.live.astype(bool) if len(gap) == len(self.live) else np.ones(1, dtype=bool)
+        self.dual = np.where(live, dual, self.dual)
+        seen = np.where(live, dual + gap, self.primal)
+        enough = not live.any() or np.mean((gap <= self.tol * seen)[live]) >= 0.5
+        if last or enough or gap[live].sum() <= SEEN_FRACTION * self.gap[live].sum() or not len(active):
+            self._evaluate()
+            return Record(self.primal, self.dual, len(active), seen)
+        self._choose(active, gap / np.where(seen > 0, seen, 1))
+        return Record(np.where(live, NAN, self.primal), self.dual, len(active), seen)
 
     def known(self, record):
         """The record of an epoch that ended without it, with the true objective."""
-        if isfinite(record.primal):
+        if np.isfinite(record.primal).all():
             return record
-        primal, dual = self._evaluate()
-        return record._replace(primal=primal, dual=dual)
+        self._evaluate()
+        return record._replace(primal=self.primal, dual=self.dual)
 
-    def _terms(self, rows):
-        """(sum of omega g(p), sum of omega (loss(v) + p v - g(p)), p) over some rows."""
-        weight, loss, v = self.problem.weight, self.problem.loss, self.margin[rows]
-        p = self.alpha[rows]
-        if weight is not None:
-            weight = weight[rows]
-            p = p / weight
-        dual = loss.dual(p)
-        gaps = loss.value(v) + p * v - dual
-        if weight is None:
-            return float(dual.sum()), float(gaps.sum()), p
-        return inner(weight, dual), inner(weight, gaps), p
+    def _choose(self, among, gap):
+        """Who is active, when the relative gap is this."""
+        problem = self.problem
+        problem.terms(self.margin, self.alpha, among, self.live, self._active, gap)
+        if among is None:
+            self.active = np.flatnonzero(self._active).astype(np.int32)
+        else:
+            self.active = among[self._active[among] > 0]
 
     def _evaluate(self):
-        """All margins at the present w: who is active, and (primal, dual) as they are."""
+        """All margins at the present w: the objectives as they are, who is live, and who is active."""
         problem = self.problem
         self.margin[:] = problem.margins(self.table, problem.expansion.margin)
-        self.state.norm2 = norm2 = problem.norm2(self.alpha, self.margin)
-        self.total, gaps, p = self._terms(slice(None))
-        dual = self.total / problem.n_rows - problem.lambda_ / 2 * norm2
-        self.gap = gaps / problem.n_rows
-        primal = dual + self.gap
-        settled = problem.loss.settled(self.margin, p, max(self.gap / primal, 0.0) if primal > 0 else 0.0)
-        self.active = np.flatnonzero(~settled).astype(np.int32)
-        return primal, dual
+        terms = problem.terms(self.margin, self.alpha)
+        norm2 = np.maximum(problem.C * problem.n_rows * terms[3], 0.0)
+        self.norm2[:] = norm2 * (len(norm2) / len(self.norm2))  # under a joint loss only their sum counts
+        self.total, self.gap = terms[1], terms[2]
+        self.dual = self.total - problem.lambda_ / 2 * norm2
+        self.primal = self.dual + self.gap
+        if not problem.loss.joint:
+            self.live[:] = self.gap > self.tol * self.primal
+        if self.live.any():
+            self._choose(None, self.gap / np.where(self.primal > 0, self.primal, 1))
 
     def keep(self):
         """Remember this epoch's end."""
-        self._kept = self.alpha.copy(), self.state.norm2
+        self._kept = self.alpha.copy(), self.norm2.copy()
         # Where the table is larger than what an epoch changes, it is quicker to undo the epoch than to copy the table.
         problem = self.problem
         self._kept_table = None
@@ -104,16 +113,16 @@ class Dual:
         if self._kept_table is not None:
             self.table[:] = self._kept_table
         else:
-            self.problem.add(self.table, self.problem.C * (alpha - self.alpha) * self.problem.y)
-        self.alpha[:], self.state.norm2 = alpha, norm2
+            self.problem.add(self.table, alpha - self.alpha)
+        self.alpha[:], self.norm2[:] = alpha, norm2
 
     def model(self):
-        """The table that predicts."""
+        """The tables that predict."""
         return self.table
 
     def point(self):
-        """A feasible dual point, and |w(alpha)|^2."""
-        return self.alpha, self.state.norm2
+        """A feasible dual point, and |w(alpha)|^2 for each problem."""
+        return self.alpha, self.problem.per_problem(self.norm2)
 
 
 def block_of(problem):
@@ -125,7 +134,7 @@ def block_of(problem):
     n_rows, rows = problem.n_rows, problem.rows
     monomials, eight = problem.n_monomials / n_rows, 8 if rows.core.walk_dense else 1
     pairs = monomials / eight / (rows.mean_nonzeros / eight + 5)
-    return int(2 ** np.clip(round(log2(1.5 * pairs)), 4, 8))
+    return int(2 ** np.clip(round(log2(1.5 * pairs)), 4, 8 if problem.n_outputs == 1 else 6))
 
 
 SEEN_FRACTION = 0.03  # of the last true gap: time to compute the true gap anew
@@ -133,5 +142,6 @@ SEEN_FRACTION = 0.03  # of the last true gap: time to compute the true gap anew
 
 def dual_start(problem, margins):
     """A dual point to begin with, from the margins of a primal solution: the slopes of the losses."""
-    slopes = problem.loss.slope(margins)
-    return slopes if problem.weight is None else slopes * problem.weight
+    alpha = np.empty_like(margins)
+    problem.targets.slopes(margins, alpha)
+    return alpha

@@ -178,7 +178,7 @@ class Expansion:
         """Multiply each slot of a table (or of several, side by side) by its monomial's factor in a map."""
         if table.ndim == 1:
             table = table[:, None]
-        scratch = np.empty(_core.weigh_scratch_bytes(metric, table.itemsize), dtype=np.uint8)
+        scratch = np.zeros(_core.weigh_scratch_bytes(metric, table.itemsize), dtype=np.uint8)
         for first, last in passes(self.ranks[-1]):
             _core.weigh(metric, first, last, table, scratch)
 

@@ -1,107 +1,58 @@
-"""The losses: the formulas that Python needs of them. The steps' share of them is in csrc/loss.h.
+"""The losses: what Python needs to know of them. Their formulas are in csrc/loss.h and csrc/joint.h."""
 
-A row's loss is a function of its margin v = y f(x). In the dual it has a variable p, 0 <= p <= 1 (squared hinge:
-p >= 0), and g(p) = -loss*(-p), so that loss(v) + p v - g(p) >= 0, with equality at the optimum; see
-docs/mathematics.md.
-"""
+from dataclasses import dataclass
+from math import e, sqrt
 
-from math import sqrt
-
-import numpy as np
-from scipy.special import entr, expit
+from scipy.special import lambertw
 
 
+@dataclass(frozen=True)
 class Loss:
     """One of the losses.
 
     Attributes
     ----------
     name : str
-        As it is given to the estimators.
-    radius : float
-        The optimum lies within |w| <= radius / sqrt(lambda).
-    lipschitz : bool
-        Whether it changes by no more than its margin: what Theorem 1 asks for. Then p <= 1, too.
+        As csrc knows it.
+    lipschitz : float
+        By how much it changes at most, for each unit by which the outputs of a row change, as a vector: what Theorem 1
+        asks for. 0 for squared losses, which have no such bound.
+    joint : bool
+        Whether it looks at all outputs of a row together.
+    epsilon : float
+        Of the insensitive losses.
     """
 
     name: str
-    radius: float
-    lipschitz: bool
-
-    def value(self, v):
-        """loss(v)."""
-        raise NotImplementedError
-
-    def dual(self, p):
-        """g(p)."""
-        raise NotImplementedError
-
-    def slope(self, v):
-        """-loss'(v)."""
-        raise NotImplementedError
-
-    def settled(self, v, p, gap):
-        """Rows that need no visit for now: margins change less and less as the relative gap closes."""
-        raise NotImplementedError
+    lipschitz: float
+    joint: bool = False
+    epsilon: float = 0.0
 
 
-def slack(gap):
-    """How much a margin may yet change: the gap bounds the square of a change."""
-    return min(max(2 * sqrt(gap), 0.03), 0.3)
+LABEL_LOSSES = {
+    "hinge": Loss("hinge", 1.0),
+    "squared_hinge": Loss("squared_hinge", 0.0),
+    "log_loss": Loss("log_loss", 1.0),
+}
+JOINT_LOSSES = {
+    "crammer_singer": Loss("crammer_singer", sqrt(2), joint=True),
+    "multinomial": Loss("multinomial", sqrt(2), joint=True),
+}
 
 
-class Hinge(Loss):
-    """max(0, 1 - v)."""
-
-    name, radius, lipschitz = "hinge", 1.0, True
-
-    def value(self, v):
-        return np.maximum(0, 1 - v)
-
-    def dual(self, p):
-        return p
-
-    def slope(self, v):
-        return (v < 1).astype(np.float64)
-
-    def settled(self, v, p, gap):
-        return ((p <= 0) & (v > 1 + slack(gap))) | ((p >= 1) & (v < 1 - slack(gap)))
+def regression_loss(name, epsilon):
+    """The loss of numbers by its public name."""
+    if name == "epsilon_insensitive":
+        return Loss(name, 1.0, epsilon=epsilon)
+    return Loss("squared_epsilon_insensitive", 0.0, epsilon=epsilon if name != "squared_error" else 0.0)
 
 
-class SquaredHinge(Loss):
-    """max(0, 1 - v)^2."""
-
-    name, radius, lipschitz = "squared_hinge", 0.5**0.5, False
-
-    def value(self, v):
-        return np.maximum(0, 1 - v) ** 2
-
-    def dual(self, p):
-        return p - p**2 / 4
-
-    def slope(self, v):
-        return 2 * np.maximum(0, 1 - v)
-
-    def settled(self, v, p, gap):
-        return (p <= 0) & (v > 1 + slack(gap))
+NUMBER_LOSSES = ("epsilon_insensitive", "squared_epsilon_insensitive", "squared_error")
 
 
-class LogLoss(Loss):
-    """log(1 + exp(-v))."""
-
-    name, radius, lipschitz = "log_loss", 0.2785**0.5, True
-
-    def value(self, v):
-        return np.logaddexp(0, -v)
-
-    def dual(self, p):
-        return entr(p) + entr(1 - p)
-
-    def slope(self, v):
-        return expit(-v)
-
-    def settled(self, v, p, gap):
-        return np.abs(p - expit(-v)) < 0.02 * sqrt(gap) * p * (1 - p)
-
-
-LOSSES = {loss.name: loss for loss in (Hinge(), SquaredHinge(), LogLoss())}
+def radius2(loss, n_outputs):
+    """The optimum lies within lambda |w|^2 <= this, for weights of mean 1; None: it depends on the targets."""
+    known = {"hinge": 1.0, "squared_hinge": 0.5, "log_loss": 0.2785, "crammer_singer": 1.0}
+    if loss.name == "multinomial":
+        return float(lambertw((n_outputs - 1) / e).real)
+    return known.get(loss.name)

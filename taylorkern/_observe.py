@@ -72,15 +72,11 @@ class Observer:
 
     def end_epoch(self, epoch, seconds, record):
         """After an epoch. Returns whether to stop."""
-        self.rows.append((epoch, seconds, *record))
+        self.rows.append((epoch, seconds, *_totals(record)))
         if self.bar is not None:
-            gap = (
-                ""
-                if isnan(record.primal - record.dual)
-                else f", gap {(record.primal - record.dual) / record.primal:.1e}"
-            )
-            primal = record.seen if isnan(record.primal) else record.primal
-            self.bar.set_postfix_str(f"objective {primal:.5g}{gap}, {record.active} rows active")
+            primal, dual, active, seen = _totals(record)
+            gap = "" if isnan(primal - dual) else f", gap {(primal - dual) / max(primal, 1e-300):.1e}"
+            self.bar.set_postfix_str(f"objective {seen if isnan(primal) else primal:.5g}{gap}, {active} rows active")
             self.bar.update()
         if self.task is None:
             return False
@@ -91,10 +87,16 @@ class Observer:
     def history(self, record):
         """One array for each quantity; the last record may know more than it did when the epoch ended."""
         if self.rows:
-            self.rows[-1] = (*self.rows[-1][:2], *record)
+            self.rows[-1] = (*self.rows[-1][:2], *_totals(record))
         names = ("epoch", "seconds", "primal", "dual", "active", "primal_seen")
         columns = zip(*self.rows, strict=True) if self.rows else [()] * len(names)
         return {name: np.array(column) for name, column in zip(names, columns, strict=True)}
+
+
+def _totals(record):
+    """The record with the sums over all problems."""
+    primal, dual, active, seen = record
+    return float(primal.sum()), float(dual.sum()), active, float(seen.sum())
 
 
 def progress_bar(total):

@@ -3,14 +3,14 @@
 Both work on weights of features; `model` makes the table that predicts.
 """
 
-from math import isfinite, log, sqrt
+from math import isfinite, log
 from typing import NamedTuple
 
 import numpy as np
 
 from . import _core
 from ._expansion import PASS_MONOMIALS
-from ._problem import NAN, Record, squared_norm
+from ._problem import NAN, Record, squared_norms
 
 
 class Pegasos:
@@ -25,17 +25,21 @@ class Pegasos:
     def __init__(self, problem, random, tol, alpha=None):
         self.problem, self.random, self.tol = problem, random, tol
         self.w, self.average = problem.table(), problem.table()
-        self.alpha = np.zeros(problem.n_rows)
+        n_outputs = problem.n_outputs
+        self.alpha = np.zeros((problem.n_rows, n_outputs))
         n_blocks = -(-problem.n_rows // self.block)
-        # Without the projection, early steps of a loss with unbounded slopes run away.
-        radius = 0.0 if problem.loss.lipschitz else problem.loss.radius / sqrt(problem.lambda_)
-        t, norm2 = 0, 0.0
+        # Slopes of squared losses have no bound: steps of 1 / (lambda t) would run away at first. So they begin at a t
+        # that makes them about as short as those of gradient descent, and what leaves the optimum's ball is projected.
+        t, radius, norm2 = 0, None, np.zeros(n_outputs)
+        if not problem.loss.lipschitz:
+            t, radius = int(min(problem.steepest() / (2 * problem.lambda_), 2**53)), problem.radius()
         if alpha is not None and alpha.any():  # it counts as one epoch
             self.alpha[:] = problem.C * alpha
-            problem.add(self.w, self.alpha * problem.y, problem.expansion.features)
-            t, norm2 = n_blocks, squared_norm(self.w)
+            problem.add(self.w, alpha, problem.expansion.features)
+            t, norm2 = max(t, n_blocks), squared_norms(self.w)[:n_outputs]
         training, self.rows = problem.training(self.w, self.block)
-        self.state = _core.Pegasos(training, problem.lambda_, n_blocks / problem.n_rows, radius, self.alpha, t, norm2)
+        share = n_blocks / problem.n_rows
+        self.state = _core.Pegasos(training, problem.lambda_, share, radius, self.alpha, np.ones(n_outputs), norm2, t)
         self.epochs = 0
 
     def epoch(self, last=False):
@@ -43,7 +47,7 @@ class Pegasos:
         problem, state = self.problem, self.state
         if self.epochs & (self.epochs - 1) == 0:  # a power of two: so the average is always over half of the epochs
             self.average[:] = 0
-            state.begin_average(self.average)
+            state.begin_average(self.average, np.zeros(problem.n_outputs))
         order = self.random.permutation(problem.n_rows).astype(np.int32)
         self.rows.set_order(order)
         for begin, end in problem.passes(len(order), self.block):
@@ -52,20 +56,22 @@ class Pegasos:
         return self._evaluate()
 
     def _evaluate(self):
-        """The objective at the last iterate and at the averaged one; the better one is the model."""
+        """The objectives at the last iterate and at the averaged one; the better one is the model."""
         problem, state = self.problem, self.state
-        margins = problem.margins(self.w)
-        alpha = state.scale / problem.C * self.alpha
-        norm2 = problem.norm2(alpha, state.scale * margins)
-        last, dual = problem.primal(state.scale * margins, norm2), problem.dual(alpha, norm2)
-        a, b = (self.w.dtype.type(factor) for factor in state.averaging)
-        model = a * self.average
-        model += b * self.w
-        averaged = problem.primal(problem.margins(model), squared_norm(model))
-        if last < averaged:
-            np.multiply(self.w, self.w.dtype.type(state.scale), out=model)
+        scale, shift = np.asarray(state.scale), np.asarray(state.shift)
+        margins = problem.to_margins(scale * problem.outputs(self.w))
+        alpha = scale / problem.C * self.alpha
+        norm2 = problem.norm2(alpha, margins)
+        last, dual = problem.primal(margins, norm2), problem.dual(alpha, norm2)
+        n = state.n_averaged
+        model = self.w * _by_table(shift, self.w)
+        model += self.average
+        model /= self.w.dtype.type(n)
+        averaged = problem.primal(problem.margins(model), norms(problem, model))
+        for k in np.flatnonzero(np.broadcast_to(last < averaged, problem.n_outputs)):
+            np.multiply(self.w[:, k], self.w.dtype.type(scale[k]), out=model[:, k])
         self._next = model, alpha, norm2
-        return Record(min(last, averaged), dual, problem.n_rows, NAN)
+        return Record(np.minimum(last, averaged), dual, problem.n_rows, np.full_like(last, NAN))
 
     def keep(self):
         """Remember this epoch's end."""
@@ -83,7 +89,7 @@ class Pegasos:
         return self.problem.expansion.to_table(self._kept[0].copy())
 
     def point(self):
-        """A feasible dual point, and |w(alpha)|^2."""
+        """A feasible dual point, and |w(alpha)|^2 for each problem."""
         return self._kept[1:]
 
 
@@ -98,12 +104,11 @@ class Adagrad:
     def __init__(self, problem, random, tol, alpha=None, stream=None):
         self.problem, self.random, self.tol = problem, random, tol
         if stream is None:
-            stream = Stream(problem.table(), problem.table(), problem.table(), 0, 0, 0, NAN)
-            stream.squares[:] = FLOOR
+            stream = Stream.new(problem)
+        self.n_averaged, self.n_seen, self.n_restarted, self.eta, self.unit = stream[3:]
         self.w, self.squares, self.average = (
-            _grown(table, problem, fill) for table, fill in zip(stream[:3], (0, FLOOR, 0), strict=True)
+            _grown(table, problem, fill) for table, fill in zip(stream[:3], (0, self.floor, 0), strict=True)
         )
-        self.n_averaged, self.n_seen, self.n_restarted, self.eta = stream[3:]
         # Dense rows share each load of the table; sparse ones learn from one another at once.
         self.block = 8 if problem.rows.core.walk_dense else 1
         self.training, self.rows = problem.training(self.w, self.block)
@@ -111,9 +116,15 @@ class Adagrad:
             self.eta = self._search() if problem.n_rows >= SEARCH_FROM else UNSEARCHED
         self.epochs, self._reached = 0, np.inf
 
+    @property
+    def floor(self):
+        """Where the sums of squared gradients begin."""
+        return floor_of(self.problem, self.unit)
+
     def stream(self):
         """The state, for the next batch."""
-        return Stream(self.w, self.squares, self.average, self.n_averaged, self.n_seen, self.n_restarted, self.eta)
+        counts = self.n_averaged, self.n_seen, self.n_restarted
+        return Stream(self.w, self.squares, self.average, *counts, self.eta, self.unit)
 
     def take_batch(self):
         """One pass over rows that are part of a stream."""
@@ -122,27 +133,27 @@ class Adagrad:
             self.average[:], self.n_averaged, self.n_restarted = 0, 0, self.n_seen
         weight = self.problem.weight
         self.n_seen += self.problem.n_rows if weight is None else float(weight.sum())
-        self._better = True
+        self._better = np.ones(self.problem.n_outputs, dtype=bool)
         try:
             self._steps(1 / (self.problem.C * self.n_seen))
         finally:  # after Ctrl-C it stands where it is
             self.keep()
 
     def _steps(self, lambda_):
-        state = _core.Adagrad(self.training, self.squares, self.eta)
+        state = _core.Adagrad(self.training, self.squares, self.eta, self.unit)
         self._run(state, self.random.permutation(self.problem.n_rows).astype(np.int32), lambda_)
 
     def _run(self, state, order, lambda_):
         problem, n_slots = self.problem, self.problem.expansion.n_slots
         self.rows.set_order(order)
-        # The regulariser takes a pass over the table: several times an epoch, but not so often that it costs much.
+        # The regulariser takes a pass over the tables: several times an epoch, but not so often that it costs much.
         parts = int(np.clip(problem.n_monomials // (8 * n_slots), 1, 16))
         for part in range(parts):
             begin, end = (len(order) * k // parts for k in (part, part + 1))
             for first, last in problem.passes(end - begin, self.block):
                 state.run(begin + first, begin + last)
-            for slot in range(0, n_slots, PASS_MONOMIALS):
-                state.shrink(lambda_ * self.eta * (end - begin), slot, min(slot + PASS_MONOMIALS, n_slots))
+            for entry in range(0, self.w.size, PASS_MONOMIALS):
+                state.shrink(lambda_ * self.eta * (end - begin), entry, min(entry + PASS_MONOMIALS, self.w.size))
             self.average += self.w
             self.n_averaged += 1
 
@@ -154,19 +165,22 @@ class Adagrad:
         self._steps(problem.lambda_)
         self.n_seen += problem.n_rows
         self.epochs += 1
-        last = problem.primal(problem.margins(self.w), squared_norm(self.w))
+        last = problem.primal(problem.margins(self.w), norms(problem, self.w))
         n = self.n_averaged
-        averaged = problem.primal(problem.margins(self.average) / n, squared_norm(self.average) / n**2)
-        self._better = averaged <= last
-        if min(last, averaged) > self._reached:  # it went too far
+        margins = problem.to_margins(problem.outputs(self.average) / n)
+        averaged = problem.primal(margins, norms(problem, self.average) / n**2)
+        self._better = np.broadcast_to(averaged <= last, problem.n_outputs)
+        reached = np.minimum(last, averaged)
+        if reached.sum() > self._reached:  # it went too far
             self.eta *= 0.7
-        self._reached = min(last, averaged)
-        return Record(min(last, averaged), NAN, problem.n_rows, NAN)
+        self._reached = reached.sum()
+        return Record(reached, np.full_like(last, NAN), problem.n_rows, np.full_like(last, NAN))
 
     def keep(self):
         """Remember this epoch's end."""
-        averaged = self._better and self.n_averaged
-        self._kept = self.average / self.average.dtype.type(self.n_averaged) if averaged else self.w.copy()
+        self._kept = self.w.copy()
+        for k in np.flatnonzero(self._better) if self.n_averaged else ():
+            np.divide(self.average[:, k], self.average.dtype.type(self.n_averaged), out=self._kept[:, k])
 
     def restore(self):
         """Nothing to do: the model is that of the last whole epoch already."""
@@ -195,13 +209,13 @@ class Adagrad:
                 eta *= factor
             if len(found) > 2:
                 break
-        self.w[:], self.squares[:], self.average[:], self.n_averaged = 0, FLOOR, 0, 0
+        self.w[:], self.squares[:], self.average[:], self.n_averaged = 0, self.floor, 0, 0
         return min(found, key=lambda eta: found[eta])
 
     def _try(self, eta, order):
         """The objective after some epochs over a sample, the last of which is averaged."""
-        self.w[:], self.squares[:], self.eta = 0, FLOOR, eta
-        state = _core.Adagrad(self.training, self.squares, eta)
+        self.w[:], self.squares[:], self.eta = 0, self.floor, eta
+        state = _core.Adagrad(self.training, self.squares, eta, self.unit)
         for _ in range(SEARCH_EPOCHS):
             self.average[:], self.n_averaged = 0, 0
             self._run(state, order, self.problem.lambda_)
@@ -211,14 +225,14 @@ class Adagrad:
     def _sample_objective(self, order):
         """The objective of the averaged iterate, with the loss on the rows of the sample."""
         problem = self.problem
-        scratch, out = problem.rows.scratch(), np.empty((len(order), 1), dtype=problem.dtype)
+        scratch, out = problem.rows.scratch(), np.empty((len(order), problem.width), dtype=problem.dtype)
         for first, last in problem.passes(len(order)):
             part = out[first:last]
-            _core.dot(self.rows, problem.expansion.features, first, last, self.average[:, None], part, scratch)
-        margins = out[:, 0] * problem.y[order] / self.n_averaged
-        loss = problem.loss.value(margins.astype(np.float64))
-        weight = 1 if problem.weight is None else problem.weight[order]
-        return float(np.mean(weight * loss)) + problem.lambda_ / 2 * squared_norm(self.average) / self.n_averaged**2
+            _core.dot(self.rows, problem.expansion.features, first, last, self.average, part, scratch)
+        margins = np.zeros((problem.n_rows, problem.n_outputs))
+        margins[order] = problem.to_margins(out[:, : problem.n_outputs] / np.float64(self.n_averaged), order)
+        loss = problem.terms(margins, which=order)[0].sum() * problem.n_rows / len(order)
+        return float(loss + problem.lambda_ / 2 * norms(problem, self.average).sum() / self.n_averaged**2)
 
 
 class Stream(NamedTuple):
@@ -231,6 +245,16 @@ class Stream(NamedTuple):
     n_seen: float  # rows, by their weights
     n_restarted: float  # rows that had been seen when the average began
     eta: float
+    unit: np.ndarray  # of each table: how large targets are, and so weights
+
+    @classmethod
+    def new(cls, problem):
+        """Before the first batch."""
+        unit = np.ones(problem.width, dtype=problem.dtype)
+        unit[: problem.n_outputs] = problem.unit
+        squares = problem.table()
+        squares[:] = floor_of(problem, unit)
+        return cls(problem.table(), squares, problem.table(), 0, 0, 0, NAN, unit)
 
     def copy(self):
         """With tables of its own."""
@@ -239,19 +263,41 @@ class Stream(NamedTuple):
     @classmethod
     def after(cls, problem, table):
         """A stream that goes on from a model of another solver: the batch tells how large gradients are."""
-        w, squares = _grown(table.copy(), problem), np.full(problem.expansion.n_slots, FLOOR, dtype=problem.dtype)
+        new = cls.new(problem)
+        w = _grown(table.copy(), problem)
         training, rows = problem.training(w, 1)
         rows.set_order(np.arange(problem.n_rows, dtype=np.int32))
-        state = _core.Adagrad(training, squares, 0.0)
+        state = _core.Adagrad(training, new.squares, 0.0, new.unit)
         for first, last in problem.passes(problem.n_rows):
             state.run(first, last)
-        return cls(w, squares, problem.table(), 0, problem.n_rows, 0, CAREFUL)
+        return new._replace(w=w, n_seen=problem.n_rows, eta=CAREFUL)
+
+
+def floor_of(problem, unit):
+    """Where sums of squared gradients begin, for each table: gradients of squared losses are as large as targets."""
+    return FLOOR if problem.loss.lipschitz else FLOOR * unit**2
 
 
 def _grown(table, problem, fill=0):
     """The table with slots for new columns, which come behind the others."""
     more = problem.expansion.n_slots - len(table)
-    return table if more == 0 else np.concatenate([table, np.full(more, fill, dtype=table.dtype)])
+    if more == 0:
+        return table
+    behind = np.empty((more, table.shape[1]), dtype=table.dtype)
+    behind[:] = fill
+    return np.concatenate([table, behind])
+
+
+def norms(problem, w):
+    """|w|^2 for each problem, of weights of features."""
+    return problem.per_problem(squared_norms(w)[: problem.n_outputs])
+
+
+def _by_table(values, w):
+    """One number for each output, as a row for the tables w."""
+    row = np.zeros(w.shape[1], dtype=w.dtype)
+    row[: len(values)] = values
+    return row
 
 
 FLOOR = 1e-12  # of the sums of squared gradients

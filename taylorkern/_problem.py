@@ -1,28 +1,32 @@
-"""The problem that is trained: rows, labels, weights, a kernel expansion, a loss and C; and its objectives."""
+"""The problem that is trained: rows, what is asked of them, a kernel expansion, a loss and C; and its objectives."""
 
 from typing import NamedTuple
 
 import numpy as np
+from sklearn.utils.extmath import row_norms
 
 from . import _core
 from ._expansion import PASS_MONOMIALS
+from ._loss import radius2
 from ._rows import Rows, dot_rows
 
 NAN = float("nan")
 
 
 class Problem:
-    """Rows with labels and weights, a kernel expansion, a loss and C.
+    """Rows with labels or numbers and weights, a kernel expansion, a loss and C.
 
-    The objective is lambda/2 |w|^2 + mean_i omega_i loss(y_i <w, phi(x_i)>), with weights omega_i of mean 1 and
-    lambda = 1 / (C n), where this C is the user's times the mean of the user's weights.
+    Each row has K outputs f_k(x) = <w_k, phi(x)>. For each of them, or for all together when the loss is a joint one,
+    the objective is lambda/2 |w|^2 + mean_i omega_i loss(v_i), with weights omega_i of mean 1 and lambda = 1 / (C n),
+    where this C is the user's times the mean of the user's weights. The margins are v = y f of labels, v = f - y of
+    numbers, and v = f under a joint loss. Objectives and norms are arrays of one entry for each problem.
 
     Parameters
     ----------
     X : ndarray or CSR
         Rows as they are walked.
-    y : ndarray of int8
-        -1 or 1.
+    y : ndarray of shape (n_rows, K), of int8 or float64
+        -1 or 1 (joint losses: 1 for a row's class); or numbers.
     weight : ndarray of float64, or None
         The user's weights, > 0; None: all 1.
     expansion : Expansion
@@ -35,87 +39,195 @@ class Problem:
         Threads that compute margins.
     unit : float, default=None
         What weights are divided by: their mean, or 1 for rows that are part of a stream.
+    favour : ndarray of shape (K,), default=None
+        A further weight for the rows with a label of 1.
     """
 
-    def __init__(self, X, y, weight, expansion, loss, C, n_jobs=1, unit=None):
+    def __init__(self, X, y, weight, expansion, loss, C, n_jobs=1, unit=None, favour=None):
         self.rows = Rows(X)
-        self.y = y
+        self.y = y if y.ndim == 2 else y[:, None]
         self.expansion = expansion
         self.loss = loss
         self.n_jobs = n_jobs
         self.n_rows = self.rows.n_rows
+        self.n_outputs = self.y.shape[1]
+        self.n_problems = 1 if loss.joint else self.n_outputs
         self.dtype = self.rows.dtype
         unit = 1.0 if weight is None else unit or float(weight.mean())
         self.weight = None if weight is None else weight / unit
+        if favour is not None and loss.joint:
+            raise ValueError("a row has one weight under a joint loss")
+        self.favour = favour
         self.C = C * unit
         self.lambda_ = 1 / (self.C * self.n_rows)
+        self.of_labels = self.y.dtype == np.int8
+        labels, numbers = (self.y, None) if self.of_labels else (None, self.y)
+        self.targets = _core.Targets(loss.name, labels, numbers, self.weight, favour, loss.epsilon)
         self.rows.check_longest(expansion)
         self.n_monomials = self.rows.choose_walk(expansion)
         self._scratch = self.rows.scratch()
 
+    @property
+    def width(self):
+        """Tables side by side."""
+        return padded(self.n_outputs, self.dtype)
+
     def table(self):
-        """A table of zeros, one for each slot."""
-        return np.zeros(self.expansion.n_slots, dtype=self.dtype)
+        """Tables of zeros, [n_slots, width]."""
+        return np.zeros((self.expansion.n_slots, self.width), dtype=self.dtype)
 
-    def training(self, w, block, margin=None, update=None):
-        """C's view of the problem, with a table to train, and the rows to put in order: (training, rows).
+    def training(self, w, block, margin=None, update=None, n_threads=1):
+        """C's view of the problem, with tables to train, and the rows to put in order: (training, rows).
 
-        By default the table holds the weights of features.
+        By default the tables hold the weights of features.
         """
         rows = self.rows.twin()
-        scratch = np.zeros(_core.training_scratch_bytes(rows, block), dtype=np.uint8)
+        n_bytes = _core.training_scratch_bytes(rows, block, self.n_outputs, self.width, n_threads)
+        scratch = np.zeros(n_bytes, dtype=np.uint8)
         margin, update = margin or self.expansion.features, update or self.expansion.features
-        return _core.Training(rows, margin, update, w, self.loss.name, self.y, self.weight, block, scratch), rows
+        return _core.Training(rows, margin, update, w, self.targets, block, scratch, n_threads), rows
+
+    def outputs(self, w, walked=None):
+        """f(x_i) of all rows, [n_rows, K] in float64; w holds weights of features, or goes with the map `walked`."""
+        f = dot_rows(self.rows, self.expansion, walked or self.expansion.features, w, self.n_jobs)
+        return np.ascontiguousarray(f[:, : self.n_outputs], dtype=np.float64)
+
+    def to_margins(self, f, rows=slice(None)):
+        """Outputs -> margins, in place."""
+        if not self.of_labels:
+            f -= self.y[rows]
+        elif not self.loss.joint:
+            f *= self.y[rows]
+        return f
 
     def margins(self, w, walked=None):
-        """y_i f(x_i) of all rows, in float64; w holds weights of features, or goes with the map `walked`."""
-        f = dot_rows(self.rows, self.expansion, walked or self.expansion.features, w, self.n_jobs)
-        return np.multiply(f, self.y, dtype=np.float64)
+        """The margins of all rows; see `outputs`."""
+        return self.to_margins(self.outputs(w, walked))
 
-    def add(self, table, coefficients, walked=None):
-        """Add sum_i coefficients_i phi(x_i) to a model's table, or to weights when `walked` are the features."""
+    def add(self, table, alpha, walked=None):
+        """Add C sum_i alpha_ik y_ik phi(x_i) to a model's tables, or to weights when `walked` are the features."""
         walked = walked or self.expansion.update
-        used = np.flatnonzero(coefficients).astype(np.int32)
+        used = np.flatnonzero(alpha.any(axis=1)).astype(np.int32)
         rows = self.rows.twin()
         rows.set_order(used)
-        t = coefficients[used].astype(self.dtype)[:, None]
         for first, last in self.passes(len(used)):
-            _core.add(rows, walked, first, last, table[:, None], t[first:last], self._scratch)
+            some = used[first:last]
+            t = np.zeros((last - first, self.width), dtype=self.dtype)
+            t[:, : self.n_outputs] = self.C * alpha[some] * (self.signs[some] if self.signs is not None else 1)
+            _core.add(rows, walked, first, last, table, t, self._scratch)
+
+    @property
+    def signs(self):
+        """y where margins are y f, else None."""
+        return self.y if self.of_labels and not self.loss.joint else None
 
     def passes(self, n, block=8):
         """Ranges of n rows in random order, each of about 10 ms."""
-        step = max(1, PASS_MONOMIALS * self.n_rows // max(self.n_monomials, 1) // block) * block
+        cost = max(self.n_monomials * max(self.n_outputs // 4, 1), 1)
+        step = max(1, PASS_MONOMIALS * self.n_rows // cost // block) * block
         for first in range(0, n, step):
             yield first, min(first + step, n)
 
-    def mean(self, values):
-        """The weighted mean over rows."""
-        return float(values.mean() if self.weight is None else inner(values, self.weight) / self.n_rows)
+    def terms(self, margins, alpha=None, which=None, live=None, active=None, gap=None):
+        """Means over rows (all, or which): [loss, dual term, gap, alpha y f] for each problem. See tk.h.
 
-    def share(self, alpha):
-        """p_i = alpha_i / omega_i."""
-        return alpha if self.weight is None else alpha / self.weight
+        With `active`, an array of one byte for each row, it is told there who may yet want to move when this is the
+        relative gap.
+        """
+        sums = np.zeros((4, self.n_problems))
+        near = None
+        if active is not None:
+            root = np.sqrt(np.maximum(gap, 0.0))
+            near = np.stack([np.clip(2 * root, 0.03, 0.3) * self.unit, 0.02 * root])
+        n, step = self.n_rows if which is None else len(which), max(1, 2**20 // self.n_outputs)
+        for first in range(0, n, step):
+            last = min(first + step, n)
+            self.targets.add_terms(margins, alpha, which, first, last, live, sums, active, near)
+        return sums / self.n_rows
+
+    @property
+    def unit(self):
+        """What a margin is measured by: 1 for labels; for numbers, how large they are."""
+        if self.of_labels:
+            return np.ones(self.n_outputs if not self.loss.joint else 1)
+        size = np.abs(self.y).mean(axis=0)
+        return np.where(size > 0, size, 1.0)
+
+    def per_problem(self, values):
+        """Of each output -> of each problem: the sum, under a joint loss."""
+        return values.sum(keepdims=True) if self.loss.joint else values
 
     def primal(self, margins, norm2):
-        """The objective at a w with these margins and this |w|^2."""
-        return self.lambda_ / 2 * norm2 + self.mean(self.loss.value(margins))
+        """The objectives at a w with these margins and this |w|^2."""
+        return self.lambda_ / 2 * norm2 + self.terms(margins)[0]
 
     def dual(self, alpha, norm2):
-        """The dual objective at alpha, where |w(alpha)|^2 is norm2."""
-        return self.mean(self.loss.dual(self.share(alpha))) - self.lambda_ / 2 * norm2
+        """The dual objectives at alpha, where |w(alpha)|^2 is norm2."""
+        return self.terms(alpha, alpha)[1] - self.lambda_ / 2 * norm2
 
     def norm2(self, alpha, margins):
         """|w(alpha)|^2 = C sum_i alpha_i y_i f(x_i), from the margins under w(alpha) itself."""
-        return max(self.C * inner(alpha, margins), 0.0)
+        return np.maximum(self.C * self.n_rows * self.terms(margins, alpha)[3], 0.0)
+
+    def steepest(self):
+        """The largest omega K~(x, x)."""
+        z = self.expansion.scale**2 * row_norms(self.rows.X, squared=True).astype(np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            norms = self.expansion.series(z.copy()) * np.exp(-2 * self.expansion.decay * z)
+        return float(np.max(np.nan_to_num(norms, posinf=np.finfo(np.float64).max) * self.omega().max(axis=1)))
+
+    def at_zero(self):
+        """The objectives at w = 0."""
+        return self.terms(self.to_margins(np.zeros((self.n_rows, self.n_outputs))))[0]
+
+    def omega(self):
+        """The weights, [n_rows, K] or [n_rows, 1]."""
+        weight = np.ones((self.n_rows, 1)) if self.weight is None else self.weight[:, None]
+        return weight if self.favour is None else weight * np.where(self.y > 0, self.favour, 1.0)
+
+    def mean_weight(self):
+        """The mean of omega for each problem."""
+        return np.ones(self.n_problems) if self.favour is None else self.omega().mean(axis=0)
+
+    def mean(self, values):
+        """The weighted mean over rows of one number for each, for each problem."""
+        mean = np.einsum("i,ik->k", values, self.omega()) / self.n_rows
+        return np.broadcast_to(mean, self.n_problems)
+
+    def feasible(self, alpha):
+        """An alpha of a problem with other weights or labels, brought to where it is feasible here."""
+        omega = self.omega()
+        if not self.loss.joint:
+            low, high = (0.0 if self.of_labels else -omega), omega
+            if not self.loss.lipschitz:
+                low, high = (0.0 if self.of_labels else -np.inf), np.inf
+            return np.clip(alpha, low, high)
+        own = self.y > 0
+        others = np.minimum(np.where(own, 0.0, alpha), 0.0)
+        total = -others.sum(axis=1, keepdims=True)
+        others *= omega / np.maximum(total, omega)
+        return np.where(own, -others.sum(axis=1, keepdims=True), others)
+
+    def radius(self):
+        """The optimum lies within |w| <= this."""
+        known = radius2(self.loss, self.n_outputs)
+        squares = self.at_zero() if known is None else known * self.mean_weight()
+        return np.sqrt(squares / self.lambda_)
 
 
 class Record(NamedTuple):
-    """What is known after an epoch; NaN where nothing is."""
+    """What is known after an epoch, for each problem; NaN where nothing is."""
 
-    primal: float
-    dual: float
+    primal: np.ndarray
+    dual: np.ndarray
     active: int
-    seen: float  # the primal objective with each row's margin as it was when the row was visited
+    seen: np.ndarray  # the primal objective with each row's margin as it was when the row was visited
+
+
+def padded(n_outputs, dtype):
+    """How many tables lie side by side: vectors of 32 bytes, when there are several outputs."""
+    some = 32 // np.dtype(dtype).itemsize
+    return 1 if n_outputs == 1 else -(-n_outputs // some) * some
 
 
 def inner(a, b):
@@ -123,6 +235,10 @@ def inner(a, b):
     return float(np.einsum("i,i->", a, b, dtype=np.float64))
 
 
-def squared_norm(w):
-    """|w|^2, in double precision."""
-    return inner(w, w)
+def squared_norms(w):
+    """|w_k|^2 of each column, in double precision."""
+    total = np.zeros(w.shape[1])
+    for first in range(0, len(w), 2**16):
+        part = w[first : first + 2**16]
+        total += np.einsum("ik,ik->k", part, part, dtype=np.float64)
+    return total

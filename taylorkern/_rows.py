@@ -16,6 +16,9 @@ from ._expansion import MAX_COLUMNS, PASS_MONOMIALS, passes
 DENSE_GAIN = 4
 
 
+GROUP = 32  # rows that are walked dense at once, with several tables
+
+
 class Rows:
     """Checked rows.
 
@@ -99,16 +102,17 @@ class Rows:
         total = sum(int(counts[m]) * expansion.monomials(m) for m in present)
         return total, (expansion.monomials(present[-1]) if len(present) else 0)
 
-    def passes(self, expansion):
-        """Ranges of rows (first, last), each worth about PASS_MONOMIALS; whole blocks of dense rows."""
+    def passes(self, expansion, cost=1):
+        """Ranges of rows (first, last), each worth about PASS_MONOMIALS / cost; whole blocks of dense rows."""
+        worth = PASS_MONOMIALS // cost
         if self.core.walk_dense:
-            step = max(8, PASS_MONOMIALS * DENSE_GAIN // expansion.n_slots // 8 * 8)
+            step = max(1, worth * DENSE_GAIN // expansion.n_slots // GROUP) * GROUP
             for first in range(0, self.n_rows, step):
                 yield first, min(first + step, self.n_rows)
             return
         for first, lengths in self.lengths():
-            cost = np.array([min(expansion.monomials(m), PASS_MONOMIALS) for m in range(int(lengths.max()) + 1)])
-            for begin, end in passes(np.concatenate([[0], np.cumsum(cost[lengths])]), PASS_MONOMIALS):
+            count = np.array([min(expansion.monomials(m), PASS_MONOMIALS) for m in range(int(lengths.max()) + 1)])
+            for begin, end in passes(np.concatenate([[0], np.cumsum(count[lengths])]), worth):
                 yield first + begin, first + end
 
     def ends(self, expansion, dtype):
@@ -165,24 +169,27 @@ class Rows:
         return slice(first, last) if self.core.order is None else self.core.order[first:last]
 
     def scratch(self):
-        """Memory for the C calls of one thread."""
-        return np.empty(_core.scratch_bytes(self.core), dtype=np.uint8)
+        """Memory for the C calls of one thread.
+
+        It is zero: whole vectors read a little past the end of a row's tables, and arithmetic on what a used piece of
+        memory holds there, taken for tiny numbers, is slow on some processors.
+        """
+        return np.zeros(_core.scratch_bytes(self.core), dtype=np.uint8)
 
 
 def dot_rows(rows, expansion, walked, table, n_jobs=1):
-    """The inner products of all rows, under the map `walked` of an expansion, with a table.
+    """The inner products of all rows, under the map `walked` of an expansion, with tables [n_slots, width].
 
     Threads take passes as they come; the results do not depend on who took which.
     """
-    out = np.empty((rows.n_rows, 1), dtype=rows.dtype)
-    column = table[:, None]
+    out = np.empty((rows.n_rows, table.shape[1]), dtype=rows.dtype)
 
     def take(passes):
         scratch = rows.scratch()
         for first, last in passes:
-            _core.dot(rows.core, walked, first, last, column, out[first:last], scratch)
+            _core.dot(rows.core, walked, first, last, table, out[first:last], scratch)
 
-    passes = rows.passes(expansion)
+    passes = rows.passes(expansion, max(table.shape[1] // 4, 1))
     if n_jobs == 1:
         take(passes)
     else:
@@ -194,7 +201,7 @@ def dot_rows(rows, expansion, walked, table, n_jobs=1):
             except BaseException:
                 in_turn.stopped = True
                 raise
-    return out[:, 0]
+    return out
 
 
 class _InTurn:

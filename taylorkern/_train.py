@@ -7,6 +7,8 @@ A solver has `epoch()`, which runs one and returns what it knows of the objectiv
 from time import perf_counter
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ._dual import Dual
 from ._primal import Adagrad, Pegasos
 from ._problem import NAN, Record
@@ -24,7 +26,7 @@ class Outcome(NamedTuple):
 
 
 def train(solver, *, tol, max_iter, observer=None):
-    """Run epochs until the gap is at most tol times the primal objective.
+    """Run epochs until the gap of each problem is at most tol times its primal objective.
 
     Parameters
     ----------
@@ -44,7 +46,8 @@ def train(solver, *, tol, max_iter, observer=None):
     outcome : Outcome
     """
     begin, n_iter, slow, stop, interrupted = perf_counter(), 0, 0, False, False
-    record = Record(NAN, NAN, 0, NAN)
+    unknown = np.full(solver.problem.n_problems, NAN)
+    record = Record(unknown, unknown, 0, unknown)
     converged = finished = False
     try:
         while n_iter < max_iter and not converged and not stop:
@@ -56,9 +59,10 @@ def train(solver, *, tol, max_iter, observer=None):
             n_iter += 1
             solver.keep()
             if solver.certified:
-                converged = record.primal - record.dual <= tol * record.primal
+                converged = bool(np.all(record.primal - record.dual <= tol * record.primal))
             else:
-                slow = slow + 1 if 0 <= before.primal - record.primal <= tol * record.primal else 0
+                fall, value = before.primal.sum() - record.primal.sum(), record.primal.sum()
+                slow = slow + 1 if 0 <= fall <= tol * value else 0
                 converged = slow >= 2
             if observer:
                 stop = observer.end_epoch(n_iter, perf_counter() - begin, record)

@@ -1,6 +1,6 @@
 """The certificate: how far a trained model can be from the exact Gaussian SVM. The proof is in docs/mathematics.md."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isnan, sqrt
 
 import numpy as np
@@ -9,10 +9,10 @@ from sklearn.utils.extmath import row_norms
 
 from . import _core
 from ._expansion import Expansion
-from ._problem import inner
 
 BLOCKS, BLOCK_ROWS = 32, 32  # of the sampled estimate: pairs within a block of rows, independent from block to block
-STANDARD_ERRORS = 2  # by which the sampled interval reaches further: about 97 % for its one end that is estimated
+NAN = float("nan")
+STANDARD_ERRORS = 2  # by which the sampled interval reaches further: about 95 % for its one end that is estimated
 
 
 @dataclass(frozen=True)
@@ -36,14 +36,17 @@ class Certificate:
         p* lies in it, proven: from dual - cut (never below 0) to primal.
     sampled_interval : tuple of float
         The same with the cut estimated from pairs of rows, plus two standard errors: much narrower, and true in at
-        least about 97 of 100 cases.
+        least about 95 of 100 cases.
     sampled_stderr : float
         The standard error of the estimate.
     theorem1 : float
-        Theorem 1 of the paper, known before training: how much the cut raises the optimum at most. NaN for the squared
-        hinge, of which it does not speak.
+        Theorem 1 of the paper, known before training: how much the cut raises the optimum at most. NaN for squared
+        losses, of which it does not speak.
     n_underflowed : int
         Rows so far from the origin that all of their features are zero in the working precision.
+    parts : tuple of Certificate
+        With several outputs that are trained each by itself (classes one against the rest, labels, targets): the
+        certificate of each. All figures above are then about the sum of their objectives. Else empty.
     """
 
     primal: float
@@ -55,13 +58,19 @@ class Certificate:
     sampled_stderr: float
     theorem1: float
     n_underflowed: int
+    parts: "tuple[Certificate, ...]" = ()
 
     def __str__(self):
         lines = [("objective of this model", f"{self.primal:.6g}")]
+        if self.parts:
+            lines = [(f"objective of this model, sum of {len(self.parts)}", f"{self.primal:.6g}")]
         if isnan(self.dual):
             lines.append(("dual bound", "none: this solver makes no dual point; certify(X, y) does"))
         else:
             lines.append(("dual bound", f"{self.dual:.6g}  (gap {self.gap:.2g}, relative {self.relative_gap:.2g})"))
+            if self.parts:
+                worst = max(range(len(self.parts)), key=lambda k: self.parts[k].relative_gap)
+                lines.append(("largest relative gap", f"{self.parts[worst].relative_gap:.2g}  (of number {worst})"))
         low, high = self.exact_interval
         lines.append(("exact SVM's optimum, proven", f"{low:.6g} to {high:.6g}"))
         if not isnan(self.sampled_stderr):
@@ -77,38 +86,60 @@ class Certificate:
 
 
 def certify(problem, primal, alpha, norm2, random):
-    """The certificate of a model with this primal objective and, when there is one, this dual point.
+    """The certificate of a model with these primal objectives and, when there is one, this dual point.
 
     Parameters
     ----------
     problem : Problem
         What was trained on.
-    primal : float
-        The objective of the model.
-    alpha : ndarray, or None
+    primal : ndarray
+        The objective of the model, for each problem.
+    alpha : ndarray of shape (n_rows, K), or None
         A feasible dual point; None: there is none.
-    norm2 : float
-        |w(alpha)|^2.
+    norm2 : ndarray
+        |w(alpha)|^2, for each problem.
     random : RandomState
         Draws the pairs.
 
     Returns
     -------
     certificate : Certificate
+        Of the sum of the objectives, with one for each of them in `parts` when there are several.
     """
     residuals, n_underflowed = row_residuals(problem)
-    n = problem.n_rows
-    theorem1 = float("nan")
+    theorem1 = np.full(problem.n_problems, NAN)
     if problem.loss.lipschitz:
-        theorem1 = problem.mean(np.sqrt(residuals)) / sqrt(problem.lambda_)
+        theorem1 = problem.loss.lipschitz * problem.mean(np.sqrt(residuals)) * problem.radius()
     if alpha is None:
-        nan = float("nan")
-        return Certificate(primal, nan, nan, nan, (0.0, primal), (0.0, primal), nan, theorem1, n_underflowed)
+        unknown = np.full(problem.n_problems, NAN)
+        return _in_one(primal, unknown, unknown, unknown, unknown, NAN, theorem1, n_underflowed)
     dual = problem.dual(alpha, norm2)
-    per_sum = problem.C / (2 * n)  # of |sum_i alpha_i y_i Pperp phi(x_i)|^2
-    cut = per_sum * inner(alpha, np.sqrt(residuals)) ** 2
-    estimate, stderr = _sampled_sum(problem, alpha, residuals, random)
-    sampled = min(max(per_sum * (estimate + STANDARD_ERRORS * stderr), 0.0), cut)
+    per_sum = problem.C / (2 * problem.n_rows)  # of |sum_i alpha_i y_i Pperp phi(x_i)|^2
+    cut = per_sum * np.einsum("ik,i->k", np.abs(alpha), np.sqrt(residuals)) ** 2
+    estimate, stderr, of_sum = _sampled_sums(problem, alpha, residuals, random)
+    cut, estimate, stderr = problem.per_problem(cut), per_sum * estimate, per_sum * stderr
+    return _in_one(primal, dual, cut, estimate, stderr, per_sum * of_sum, theorem1, n_underflowed)
+
+
+def _in_one(primal, dual, cut, estimate, stderr, stderr_of_sum, theorem1, n_underflowed):
+    """One certificate for the sum, with one for each problem in it when there are several."""
+    columns = np.stack([primal, dual, cut, estimate, stderr, theorem1], axis=1)
+    parts = [_certificate(numbers, n_underflowed) for numbers in columns]
+    if len(parts) == 1:
+        return parts[0]
+    sums = columns.sum(axis=0)
+    sums[4] = stderr_of_sum
+    whole = _certificate(sums, n_underflowed)
+    low, high = (sum(part.exact_interval[end] for part in parts) for end in (0, 1))
+    sampled = max(low, whole.sampled_interval[0])
+    return replace(whole, exact_interval=(low, high), sampled_interval=(sampled, high), parts=tuple(parts))
+
+
+def _certificate(numbers, n_underflowed):
+    primal, dual, cut, estimate, stderr, theorem1 = (float(number) for number in numbers)
+    if isnan(dual):
+        return Certificate(primal, NAN, NAN, NAN, (0.0, primal), (0.0, primal), NAN, theorem1, n_underflowed)
+    sampled = min(max(estimate + STANDARD_ERRORS * stderr, 0.0), cut)
     return Certificate(
         primal=primal,
         dual=dual,
@@ -116,7 +147,7 @@ def certify(problem, primal, alpha, norm2, random):
         relative_gap=(primal - dual) / primal if primal > 0 else 0.0,
         exact_interval=(max(dual - cut, 0.0), primal),
         sampled_interval=(max(dual - sampled, 0.0), primal),
-        sampled_stderr=per_sum * stderr,
+        sampled_stderr=stderr,
         theorem1=theorem1,
         n_underflowed=n_underflowed,
     )
@@ -124,13 +155,19 @@ def certify(problem, primal, alpha, norm2, random):
 
 def interrupted_certificate(problem, record):
     """What is known without another pass over the rows: the objective where it was computed, and P(0) >= p*."""
-    nan, ceiling = float("nan"), float(problem.loss.value(0.0))
-    if record.primal <= ceiling:
-        ceiling = record.primal
-    gap = record.primal - record.dual
-    return Certificate(
-        record.primal, record.dual, gap, gap / record.primal, (0.0, ceiling), (0.0, ceiling), nan, nan, 0
-    )
+    parts = []
+    for primal, dual, ceiling in zip(record.primal, record.dual, problem.at_zero(), strict=True):
+        parts.append(_interrupted(float(primal), float(dual), float(primal if primal <= ceiling else ceiling)))
+    if len(parts) == 1:
+        return parts[0]
+    high = sum(part.exact_interval[1] for part in parts)
+    whole = _interrupted(float(record.primal.sum()), float(record.dual.sum()), high)
+    return replace(whole, parts=tuple(parts))
+
+
+def _interrupted(primal, dual, high):
+    gap = primal - dual
+    return Certificate(primal, dual, gap, gap / primal if primal != 0 else 0.0, (0.0, high), (0.0, high), NAN, NAN, 0)
 
 
 def row_residuals(problem):
@@ -146,39 +183,45 @@ def row_residuals(problem):
     return np.zeros(problem.n_rows), 0
 
 
-def _sampled_sum(problem, alpha, residuals, random):
-    """An unbiased estimate of |sum_i alpha_i y_i Pperp phi(x_i)|^2, and its standard error.
+def _sampled_sums(problem, alpha, residuals, random):
+    """Unbiased estimates of |sum_i alpha_ik y_ik Pperp phi(x_i)|^2, for each problem.
 
-    Rows are drawn with probabilities proportional to alpha, in independent blocks; the mean over the pairs of different
-    draws in a block is unbiased.
+    Returns them, their standard errors, and the standard error of their sum. Rows are drawn with probabilities
+    proportional to the norms of their alphas, in independent blocks; the mean over the pairs of different draws in a
+    block is unbiased.
     """
-    total = float(alpha.sum())
+    size = np.sqrt(np.einsum("ik,ik->i", alpha, alpha))
+    cumulated = np.cumsum(size)
+    total = cumulated[-1]
     if total <= 0 or not residuals.any():
-        return 0.0, 0.0
-    cumulated = np.cumsum(alpha)
-    drawn = np.searchsorted(cumulated, random.uniform(0, cumulated[-1], BLOCKS * BLOCK_ROWS), side="right")
+        return np.zeros(problem.n_problems), np.zeros(problem.n_problems), 0.0
+    block_rows = BLOCK_ROWS if problem.n_outputs == 1 else 2 * BLOCK_ROWS
+    drawn = np.searchsorted(cumulated, random.uniform(0, total, BLOCKS * block_rows), side="right")
     drawn = np.minimum(drawn, problem.n_rows - 1).astype(np.int32)
-    means = np.empty(BLOCKS)
-    different = ~np.eye(BLOCK_ROWS, dtype=bool)
-    for k, (rows, z) in enumerate(_products(problem, drawn)):
-        y = problem.y[rows].astype(np.float64)
-        means[k] = (_cut(problem.expansion, z, residuals[rows]) * y * y[:, None])[different].mean()
-    means *= total**2
-    return float(means.mean()), float(means.std(ddof=1) / sqrt(BLOCKS))
+    means = np.empty((BLOCKS, problem.n_problems))
+    for block, (rows, z) in enumerate(_products(problem, drawn, block_rows)):
+        cut = _cut(problem.expansion, z, residuals[rows])
+        np.fill_diagonal(cut, 0)
+        signed = alpha[rows] / size[rows, None]
+        if problem.signs is not None:
+            signed *= problem.signs[rows]
+        means[block] = problem.per_problem(np.einsum("ik,ij,jk->k", signed, cut, signed, optimize=True))
+    means *= total**2 / (block_rows * (block_rows - 1))
+    return means.mean(axis=0), *(values.std(axis=0, ddof=1) / sqrt(BLOCKS) for values in (means, means.sum(axis=1)))
 
 
-def _products(problem, drawn):
+def _products(problem, drawn, block_rows):
     """(rows, their inner products) for each block of rows."""
     expansion = problem.expansion
     # The kernel whose series is its argument, z itself.
     linear = Expansion(expansion.n_columns, degree=1, gamma=expansion.scale**2, kernel=(0.0, 1.0)).features
     rows = problem.rows.twin()
     rows.set_order(drawn)
-    scratch = np.zeros(_core.gram_scratch_bytes(rows, BLOCK_ROWS), dtype=np.uint8)
-    for first in range(0, len(drawn), BLOCK_ROWS):
-        z = np.empty((BLOCK_ROWS, BLOCK_ROWS))
-        _core.gram(rows, linear, first, first + BLOCK_ROWS, z, scratch)
-        yield drawn[first : first + BLOCK_ROWS], z
+    scratch = np.zeros(_core.gram_scratch_bytes(rows, block_rows), dtype=np.uint8)
+    for first in range(0, len(drawn), block_rows):
+        z = np.empty((block_rows, block_rows))
+        _core.gram(rows, linear, first, first + block_rows, z, scratch)
+        yield drawn[first : first + block_rows], z
 
 
 def _cut(expansion, z, residuals):

@@ -1,53 +1,25 @@
-"""TaylorSVC: a Gaussian-kernel SVM trained on Taylor features that are walked, never stored."""
+"""TaylorSVC and TaylorSVR: Gaussian-kernel machines trained on Taylor features that are walked, never stored."""
 
-import warnings
-from math import isnan
-from numbers import Integral
+from math import inf
+from numbers import Real
 
 import numpy as np
-from joblib import effective_n_jobs
-from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import assert_all_finite, check_consistent_length, check_random_state, column_or_1d
+from scipy import sparse
+from scipy.special import expit, log_expit, log_softmax, softmax
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils import assert_all_finite, check_array, column_or_1d
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from ._dual import Dual, dual_start
-from ._expansion import Expansion, _positive, resolve_gamma
-from ._loss import LOSSES
-from ._memory import check_memory
-from ._monomials import in_user_order, shifted_name, strongest
-from ._observe import FRAMES, CallbackSupportMixin, Observer, with_callbacks
-from ._primal import Adagrad, Stream
-from ._problem import Problem, squared_norm
-from ._rows import Rows, check_rows, dot_rows
-from ._shift import CHUNK, choose_shift
-from ._train import SOLVERS, train
-from .certificate import certify, interrupted_certificate
+from ._loss import JOINT_LOSSES, LABEL_LOSSES, NUMBER_LOSSES, regression_loss
+from ._model import TaylorModel, check_choice
+from ._observe import with_callbacks
+from ._problem import padded
 
-# Tables of n_slots numbers that a solver holds, the copy of the last whole epoch's model included.
-TABLES = {"dual": 2, "pegasos": 4, "adagrad": 4}
-SAMPLE = 2**12  # rows that are kept to tell how often a monomial occurs
-
-
-def _check_count(name, value):
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise ValueError(f"{name} must be an integer > 0; got {value!r}")
-
-
-def _check_labels(targets, classes):
-    unknown = np.setdiff1d(targets, classes)
-    if len(unknown):
-        raise ValueError(f"y has the label {unknown[0]!r}, which is not one of the classes {classes!r}")
-
-
-def _same_shift(one, other):
-    if one is None or other is None:
-        return one is other
-    return np.array_equal(one.by, other.by) and np.array_equal(one.place, other.place)
+# The loss that goes with each way to train more than two classes; None: any.
+MULTI_CLASS = {"ovr": None, "crammer_singer": "hinge", "multinomial": "log_loss"}
 
 
 def _has_probabilities(estimator):
@@ -56,16 +28,18 @@ def _has_probabilities(estimator):
     return True
 
 
-class TaylorSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class TaylorSVC(ClassifierMixin, TaylorModel):
     """Support vector classifier with the Gaussian kernel, for data of many rows.
 
     The kernel's Taylor series is cut after degree r, which leaves an inner product of monomials of the columns. They
     are walked inside each training step and never stored: beside X, training takes some tables of C(d + r, r) numbers
-    and about 170 bytes a row, and a row with m nonzeros costs C(m + r, r) operations an epoch. Every fitted model has a
-    certificate of how far its objective can be from that of the exact kernel.
+    and about 170 bytes a row, and a row with m nonzeros costs C(m + r, r) operations an epoch; with more than two
+    classes, that for each class. Every fitted model has a certificate of how far its objective can be from that of the
+    exact kernel.
 
     `C`, `gamma`, `class_weight` and `tol` mean what they mean in `sklearn.svm.SVC`. There is no separate bias: the
-    constant monomial serves as one, and is regularised like the others. For now there are two classes.
+    constant monomial serves as one, and is regularised like the others. All classes are trained in the same pass over
+    the rows; y may also be an indicator matrix of several labels for each row.
 
     Parameters
     ----------
@@ -90,11 +64,17 @@ class TaylorSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         What is subtracted from each row before it is expanded. The Gaussian kernel does not change by it, and the
         approximation gets better. "auto" takes the most frequent value of each column where that makes it sparse, and
         its mean otherwise; kernels that are not shift invariant are then not shifted.
+    multi_class : {"ovr", "crammer_singer", "multinomial"}, default="ovr"
+        What is trained when there are more than two classes. "ovr": each class against the rest. "crammer_singer": the
+        hinge loss of Crammer and Singer, one problem for all classes. "multinomial": their cross entropy, with
+        loss="log_loss".
     class_weight : dict or "balanced", default=None
-        C is multiplied by the weight of a row's class.
+        C is multiplied by the weight of a row's class. With more than two classes and "ovr", as in
+        `sklearn.svm.LinearSVC`: in the problem of a class against the rest its own rows get its weight, the others 1.
+        "balanced" counts rows, whatever their sample weights.
     tol : float, default=1e-3
-        Training stops when the gap is at most tol times the primal objective. "adagrad", which has no gap, stops when
-        the objective falls by less than this share in each of two epochs.
+        Training stops when the gap is at most tol times the primal objective, for each class. "adagrad", which has no
+        gap, stops when the objective falls by less than this share in each of two epochs.
     max_iter : int, default=1000
         Epochs at most.
     grow : bool, default=False
@@ -103,8 +83,8 @@ class TaylorSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         Bytes that training may take beyond X. None stands for what the machine has free. What needs more is refused
         before anything is allocated.
     n_jobs : int, default=None
-        Threads that compute margins of many rows (prediction, and the objective during training). Results do not depend
-        on it. None is one; -1 is as many as there are cores.
+        Threads for prediction, for the objective during training and, with solver="dual", for its steps. Results do not
+        depend on it, bit for bit. None is one; -1 is as many as there are cores.
     warm_start : bool, default=False
         Whether `fit` begins where the last one ended, when it had as many rows: with another C, for example.
     random_state : int, RandomState or None, default=None
@@ -114,8 +94,8 @@ class TaylorSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (2,)
-        The labels.
+    classes_ : ndarray of shape (n_classes,)
+        The labels; 0, 1, ... where y is an indicator matrix.
     n_features_in_ : int
         The number of columns.
     feature_names_in_ : ndarray of str
@@ -128,16 +108,17 @@ class TaylorSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         The number of monomials, C(n_features + r, r).
     shift_ : ndarray of shape (n_features_in_,)
         What was subtracted from each column.
-    coef_ : ndarray of shape (1, n_slots_)
+    coef_ : ndarray of shape (1, n_slots_) or (n_classes, n_slots_)
         The weights of the features that `TaylorFeatures` makes of the shifted rows; built when asked for.
     n_iter_ : int
         The number of epochs.
     history_ : dict of ndarray
-        Per epoch: "epoch", "seconds" since the start, "primal" and "dual" objective, "active" rows, and "primal_seen",
-        which has each row's margin as it was when the row was visited. The true primal objective takes a pass of its
-        own; where that was not due it is NaN.
+        Per epoch: "epoch", "seconds" since the start, "primal" and "dual" objective (the sum over classes), "active"
+        rows, and "primal_seen", which has each row's margin as it was when the row was visited. The true primal
+        objective takes a pass of its own; where that was not due it is NaN.
     certificate_ : Certificate
-        How far the model can be from the exact Gaussian SVM; prints as a table.
+        How far the model can be from the exact Gaussian SVM; prints as a table. With several classes one against the
+        rest, `certificate_.parts` has one for each of them.
     interrupted_ : bool
         Whether training ended by Ctrl-C. The model is then that of the last whole epoch.
 
@@ -159,6 +140,16 @@ class TaylorSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     >>> low < high
     True
 
+    More than two classes, and what tells them apart:
+
+    >>> from sklearn.datasets import load_iris
+    >>> X3, y3 = load_iris(return_X_y=True, as_frame=True)
+    >>> model = TaylorSVC(degree=3, random_state=0).fit(X3, y3)
+    >>> model.score(X3, y3) > 0.95
+    True
+    >>> sorted(model.top_monomials(1))
+    [0, 1, 2]
+
     Probabilities come with the log loss, or from scikit-learn's calibration:
 
     >>> from sklearn.calibration import CalibratedClassifierCV
@@ -179,6 +170,7 @@ class TaylorSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         loss="hinge",
         solver="dual",
         shift="auto",
+        multi_class="ovr",
         class_weight=None,
         tol=1e-3,
         max_iter=1000,
@@ -197,6 +189,7 @@ class TaylorSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.loss = loss
         self.solver = solver
         self.shift = shift
+        self.multi_class = multi_class
         self.class_weight = class_weight
         self.tol = tol
         self.max_iter = max_iter
@@ -220,8 +213,8 @@ class TaylorSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         X : array-like or sparse matrix of shape (n_samples, n_features)
             The data. CSR matrices with sorted indices and arrays in C order, of float32 or float64, are used as they
             are, unless they are shifted.
-        y : array-like of shape (n_samples,)
-            Two different labels of any kind.
+        y : array-like of shape (n_samples,) or (n_samples, n_labels)
+            Labels of any kind, at least two different ones; or an indicator matrix of 0 and 1.
         sample_weight : array-like of shape (n_samples,), default=None
             C is multiplied by the weight of a row.
 
@@ -229,45 +222,7 @@ class TaylorSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         -------
         self : TaylorSVC
         """
-        self._check_parameters()
-        rows, targets = self._check_data(X, y)
-        classes = self._check_classes(np.unique(targets))
-        expansion = self._expand(rows.shape[1], resolve_gamma(self.gamma, rows))
-        shift = choose_shift(rows, self.shift, expansion)
-        self._check_memory(rows, expansion, shift)
-        problem = self._problem(rows, targets, sample_weight, classes, expansion, shift)
-        random = check_random_state(self.random_state)
-        solver = SOLVERS[self.solver](problem, random, self.tol, **self._warm(problem, shift))
-
-        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
-        observer = Observer(
-            self,
-            {"X": X, "y": y, "metadata": metadata},
-            lambda: self._model_attributes(solver.model().copy(), problem, shift, classes),
-        )
-        with observer.watching():
-            outcome = train(solver, tol=self.tol, max_iter=self.max_iter, observer=observer)
-        if outcome.n_iter == 0:
-            raise KeyboardInterrupt
-        alpha, norm2 = solver.point()
-        certificate = interrupted_certificate(problem, outcome.record)
-        if not outcome.interrupted:
-            try:
-                certificate = certify(problem, outcome.record.primal, alpha, norm2, random)
-            except KeyboardInterrupt:
-                outcome = outcome._replace(interrupted=True)
-        validate_data(self, X, skip_check_array=True)  # this late, so that a failed fit changes nothing
-        self.__dict__.update(self._model_attributes(solver.model(), problem, shift, classes))
-        self.n_iter_ = outcome.n_iter
-        self.history_ = observer.history(outcome.record)
-        self.certificate_ = certificate
-        self.interrupted_ = outcome.interrupted
-        self._alpha = alpha if self.warm_start else None
-        self._stream = solver.stream() if self.warm_start and self.solver == "adagrad" else None
-        if outcome.interrupted:
-            raise KeyboardInterrupt
-        self._warn(problem, outcome)
-        return self
+        return self._fit(X, y, sample_weight)
 
     def partial_fit(self, X, y, classes=None, sample_weight=None):
         """Train on a batch of rows, whatever the solver by steps of "adagrad": for data that arrives in pieces.
@@ -281,10 +236,10 @@ class TaylorSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             The rows. More columns than before are an error, unless `grow` is set.
-        y : array-like of shape (n_samples,)
+        y : array-like of shape (n_samples,) or (n_samples, n_labels)
             Their labels.
-        classes : array-like of shape (2,), default=None
-            Both labels; needed in the first call.
+        classes : array-like of shape (n_classes,), default=None
+            All labels, also those that this batch does not have; needed in the first call.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of rows.
 
@@ -292,92 +247,22 @@ class TaylorSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         -------
         self : TaylorSVC
         """
-        self._check_parameters()
-        first = not hasattr(self, "_table")
-        rows, targets = self._check_data(X, y)
-        if first:
-            if classes is None:
+
+        def learn(y_checked, first):
+            if first and classes is None:
                 raise ValueError("classes must be passed on the first call to partial_fit.")
-            classes = self._check_classes(np.unique(classes))
-            expansion = self._expand(rows.shape[1], resolve_gamma(self.gamma, rows))
-            shift = choose_shift(rows, self.shift, expansion)
-        else:
-            if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+            if not first and classes is not None and not np.array_equal(np.unique(classes), self.classes_):
                 raise ValueError(
                     f"`classes={classes!r}` is not the same as on last call to partial_fit, was: {self.classes_!r}"
                 )
-            classes = self.classes_
-            expansion, shift = self._grown(X, rows)
-        _check_labels(targets, classes)
-        if not first:
-            rows = rows.astype(self._table.dtype, copy=False)
-        self._check_memory(rows, expansion, shift, tables=TABLES["adagrad"])
-        problem = self._problem(rows, targets, sample_weight, classes, expansion, shift, unit=1.0)
-        random = check_random_state(self.random_state)
-        stream = getattr(self, "_stream", None)
-        if stream is None and not first:
-            stream = Stream.after(problem, self._weights())
-        solver = Adagrad(problem, random, self.tol, stream=stream)
-        try:
-            solver.take_batch()
-        finally:  # after Ctrl-C too: the steps that were taken count
-            if first:
-                validate_data(self, X, skip_check_array=True)
-            self.__dict__.update(self._model_attributes(solver.model(), problem, shift, classes))
-            self.n_iter_ = getattr(self, "n_iter_", 0) + 1
-            self._stream, self._alpha = solver.stream(), None
-            self.__dict__.pop("certificate_", None)
-        return self
+            return self._learn_y(y_checked, classes) if first else self._meaning()
 
-    def certify(self, X, y, sample_weight=None, *, max_iter=20):
-        """Find a dual point for the model, and with it a certificate. For solvers that have none, or a poor one.
-
-        Takes rows and labels that the model was trained on, and runs dual coordinate ascent for some epochs. The model
-        does not change.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The training rows.
-        y : array-like of shape (n_samples,)
-            Their labels.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Their weights.
-        max_iter : int, default=20
-            Epochs at most. More of them give a better bound.
-
-        Returns
-        -------
-        certificate : Certificate
-            Also kept as `certificate_`.
-        """
-        check_is_fitted(self)
-        _check_count("max_iter", max_iter)
-        rows, targets = self._check_data(X, y)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        _check_labels(targets, self.classes_)
-        self._check_memory(rows, self._expansion, self._shift, tables=TABLES["dual"])
-        problem = self._problem(
-            rows.astype(self._table.dtype, copy=False),
-            targets,
-            sample_weight,
-            self.classes_,
-            self._expansion,
-            self._shift,
-        )
-        random = check_random_state(self.random_state)
-        margins = problem.margins(self._table, self._expansion.margin)
-        primal = problem.primal(margins, squared_norm(self._expansion.to_weights(self._table.copy())))
-        solver = Dual(problem, random, self.tol, dual_start(problem, margins))
-        train(solver, tol=self.tol, max_iter=max_iter)
-        alpha, norm2 = solver.point()
-        self.certificate_ = certify(problem, primal, alpha, norm2, random)
-        return self.certificate_
+        return self._partial_fit(X, y, sample_weight, learn)
 
     # Prediction.
 
     def decision_function(self, X):
-        """f(x) of each row: positive for `classes_[1]`.
+        """f(x) of each row: for two classes positive for `classes_[1]`, else largest for the class that is predicted.
 
         Parameters
         ----------
@@ -386,17 +271,10 @@ class TaylorSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        values : ndarray of shape (n_samples,)
+        values : ndarray of shape (n_samples,) or (n_samples, n_classes)
         """
-        check_is_fitted(self)
-        X = check_rows(X, estimator=self)
-        if self._shift is None and X.dtype == self._table.dtype:
-            return self._values(X)
-        values = np.empty(X.shape[0], dtype=self._table.dtype)
-        for first in range(0, X.shape[0], CHUNK):
-            part = X[first : first + CHUNK].astype(self._table.dtype, copy=False)
-            values[first : first + CHUNK] = self._values(part if self._shift is None else self._shift(part))
-        return values
+        values = self._outputs(X)
+        return values if self._multilabel or values.shape[1] > 1 else values[:, 0]
 
     def predict(self, X):
         """The label of each row.
@@ -408,14 +286,21 @@ class TaylorSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        labels : ndarray of shape (n_samples,)
+        labels : ndarray of shape (n_samples,) or (n_samples, n_labels)
         """
-        values = self.decision_function(X)
-        return self.classes_[(values > 0).astype(np.intp)]
+        values = self._outputs(X)
+        if self._multilabel:
+            return (values > 0).astype(np.int64)
+        if values.shape[1] == 1:
+            return self.classes_[(values[:, 0] > 0).astype(np.intp)]
+        return self.classes_[values.argmax(axis=1)]
 
     @available_if(_has_probabilities)
     def predict_proba(self, X):
         """The probability of each class; with loss="log_loss" only.
+
+        With more than two classes and multi_class="ovr" they are those of each class against the rest, divided by their
+        sum; with an indicator matrix each is that of its label.
 
         Parameters
         ----------
@@ -424,10 +309,19 @@ class TaylorSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        probabilities : ndarray of shape (n_samples, 2)
+        probabilities : ndarray of shape (n_samples, n_classes)
         """
-        positive = expit(self.decision_function(X))
-        return np.column_stack([1 - positive, positive])
+        values = self._outputs(X)
+        if self._multilabel:
+            return expit(values)
+        if values.shape[1] == 1:
+            positive = expit(values[:, 0])
+            return np.column_stack([1 - positive, positive])
+        if self.multi_class == "multinomial":
+            return softmax(values, axis=1)
+        probabilities = expit(values)
+        total = probabilities.sum(axis=1, keepdims=True)
+        return np.where(total > 0, probabilities / np.where(total > 0, total, 1), 1 / values.shape[1])
 
     @available_if(_has_probabilities)
     def predict_log_proba(self, X):
@@ -440,32 +334,41 @@ class TaylorSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        logarithms : ndarray of shape (n_samples, 2)
+        logarithms : ndarray of shape (n_samples, n_classes)
         """
-        return -np.logaddexp(0, np.multiply.outer(self.decision_function(X), [1, -1]))
+        check_is_fitted(self)
+        if len(self.classes_) == 2 and not self._multilabel:
+            return -np.logaddexp(0, np.multiply.outer(self.decision_function(X), [1, -1]))
+        if self._multilabel:
+            return log_expit(self._outputs(X))
+        if self.multi_class == "multinomial":
+            return log_softmax(self._outputs(X), axis=1)
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
 
     # The model in the user's terms.
 
     @property
     def coef_(self):
         """The weights of the features of the shifted rows, in the order of the user's columns."""
-        check_is_fitted(self)
-        place = None if self._shift is None else self._shift.place
-        return in_user_order(self._expansion, self._weights(), place)[None, :]
+        return self._coefficients()
 
-    def top_monomials(self, k=20):
+    def top_monomials(self, k=20, label=None):
         """The strongest interactions between columns.
 
         Parameters
         ----------
         k : int, default=20
             How many.
+        label : object, default=None
+            With more than two classes: the class of which to tell; None: all of them.
 
         Returns
         -------
-        monomials : list of Monomial
+        monomials : list of Monomial, or dict of such
             Named tuples (name, weight, share, powers), strongest first; the list prints as a table. `weight` is the
-            entry of `coef_`; `share` is in what part of the training rows the monomial is not zero.
+            entry of `coef_`; `share` is in what part of the training rows the monomial is not zero. With more than two
+            classes and no label, a dict with such a list for each class.
 
         Examples
         --------
@@ -477,162 +380,419 @@ class TaylorSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         x0 * x2
         """
         check_is_fitted(self)
-        _check_count("k", k)
-        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
-        names = [shifted_name(name, by) for name, by in zip(names, self.shift_, strict=True)]
-        place = None if self._shift is None else self._shift.place
-        return strongest(self._expansion, self._weights(), place, names, self._sample, int(k))
+        classes = self.classes_.tolist()
+        if self._n_tables == 1 and not self._multilabel:
+            if label is not None and label not in classes:
+                raise ValueError(f"label must be one of the classes {classes}; got {label!r}")
+            return self._top_monomials(k, [0])[0]
+        if label is None:
+            return dict(zip(classes, self._top_monomials(k, range(len(classes))), strict=True))
+        if label not in classes:
+            raise ValueError(f"label must be one of the classes {classes}; got {label!r}")
+        return self._top_monomials(k, [classes.index(label)])[0]
 
-    # Help.
+    # What outputs mean.
 
-    def _check_parameters(self):
-        _positive("C", self.C)
-        _positive("tol", self.tol)
-        for name, allowed in (("loss", LOSSES), ("solver", SOLVERS)):
-            value = getattr(self, name)
-            if not isinstance(value, str) or value not in allowed:
-                raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {value!r}")
-        _check_count("max_iter", self.max_iter)
-        for name in ("grow", "warm_start"):
-            if not isinstance(getattr(self, name), bool | np.bool_):
-                raise ValueError(f"{name} must be True or False; got {getattr(self, name)!r}")
-        if not isinstance(self.verbose, Integral):
-            raise ValueError(f"verbose must be an integer; got {self.verbose!r}")
-        if self.n_jobs is not None and not isinstance(self.n_jobs, Integral):
-            raise ValueError(f"n_jobs must be an integer or None; got {self.n_jobs!r}")
+    _smoother = 'loss="squared_hinge"'
 
-    def _check_data(self, X, y):
-        """(rows as `check_rows` returns them, labels)."""
-        if y is None:
-            raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
-        rows = check_rows(X, empty=False)
+    def _check_own_parameters(self):
+        check_choice("loss", self.loss, LABEL_LOSSES)
+        check_choice("multi_class", self.multi_class, MULTI_CLASS)
+        needed = MULTI_CLASS[self.multi_class]
+        if needed not in (None, self.loss):
+            raise ValueError(f"multi_class={self.multi_class!r} goes with loss={needed!r}; got loss={self.loss!r}")
+
+    def _check_y(self, y):
+        if sparse.issparse(y) or (hasattr(y, "ndim") and y.ndim == 2 and y.shape[1] > 1) or _is_nested(y):
+            y = check_array(y, accept_sparse="csr", input_name="y", dtype=None, ensure_min_features=0)
+            check_classification_targets(y)
+            y = y.toarray() if sparse.issparse(y) else y
+            if y.ndim == 2 and y.shape[1] > 1:
+                if not np.isin(y, (0, 1)).all():
+                    raise ValueError("y of several columns must be an indicator matrix of 0 and 1, one column a label")
+                return y.astype(np.int8, order="C")
         y = column_or_1d(y, warn=True)
-        check_consistent_length(rows, y)
         assert_all_finite(y, input_name="y")
         check_classification_targets(y)
-        return rows, y
+        return y
 
-    def _check_classes(self, classes):
+    def _learn_y(self, y, classes=None):
+        if y.ndim == 2:
+            if self.multi_class != "ovr":
+                raise ValueError(f'several labels for a row go with multi_class="ovr"; got {self.multi_class!r}')
+            if classes is not None and not np.array_equal(np.unique(classes), np.arange(y.shape[1])):
+                raise ValueError(f"classes must be the numbers of the {y.shape[1]} columns of y; got {classes!r}")
+            return {"classes_": np.arange(y.shape[1]), "_multilabel": True}
+        classes = np.unique(y if classes is None else classes)
         if len(classes) == 1:
             raise ValueError(f"The number of classes has to be greater than one; got 1 class: {classes[0]!r}")
-        if len(classes) > 2:
-            raise ValueError(
-                "Only binary classification is supported. The type of the target is multiclass "
-                f"({len(classes)} classes: {classes[0]!r}, {classes[1]!r}, {classes[2]!r}...)"
-            )
-        return classes
+        return {"classes_": classes, "_multilabel": False}
 
-    def _check_memory(self, rows, expansion, shift, tables=None):
-        """Refuse what does not fit: the tables, some twenty numbers for each row while it works, the shifted rows."""
-        n_tables = TABLES[self.solver] if tables is None else tables
-        n_bytes = n_tables * expansion.n_slots * rows.dtype.itemsize + rows.shape[0] * 170
-        if shift is not None:
-            n_bytes += shift.bytes(rows)
-        check_memory(n_bytes, self.memory_limit, f"training with {expansion.n_slots} monomials on {rows.shape[0]} rows")
+    def _meaning(self):
+        return {"classes_": self.classes_, "_multilabel": self._multilabel}
 
-    def _expand(self, n_columns, gamma):
-        return Expansion(n_columns, degree=self.degree, gamma=gamma, kernel=self.kernel, coef0=self.coef0)
+    def _n_outputs(self, meaning):
+        n_classes = len(meaning["classes_"])
+        return 1 if n_classes == 2 and not meaning["_multilabel"] and self.multi_class == "ovr" else n_classes
 
-    def _problem(self, rows, targets, sample_weight, classes, expansion, shift, unit=None):
-        """Shifted rows, labels -1 and 1, weights; rows of weight 0 are left out."""
-        weight = None
-        if sample_weight is not None or self.class_weight is not None:
-            weight = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
-            of_class = compute_class_weight(self.class_weight, classes=classes, y=targets)
-            if not (np.isfinite(of_class).all() and (of_class >= 0).all()):
-                raise ValueError(f"class_weight must hold finite numbers >= 0; got {self.class_weight!r}")
-            weight = weight * of_class[np.searchsorted(classes, targets)]
-        y = np.where(targets == classes[1], 1, -1).astype(np.int8)
-        if weight is not None and not weight.all():
-            used = weight > 0
-            if not used.any():
-                raise ValueError("Sample weights must contain at least one non-zero number.")
-            rows, y, weight = rows[used], y[used], weight[used]
-        if shift is not None:
-            rows = shift(rows)
-        n_jobs = effective_n_jobs(self.n_jobs)
-        return Problem(rows, y, weight, expansion, LOSSES[self.loss], float(self.C), n_jobs, unit)
+    @property
+    def _n_tables(self):
+        return 1 if len(self.classes_) == 2 and not self._multilabel else len(self.classes_)
 
-    def _warm(self, problem, shift):
-        """Where the last fit ended, as far as that is of use for this problem: arguments of a solver."""
-        if not self.warm_start or not hasattr(self, "_table"):
-            return {}
-        if self.solver == "adagrad":
-            stream = self._stream
-            if stream is None or stream.w.dtype != problem.dtype or not _same_shift(shift, self._shift):
-                return {}
-            same = self._expansion.__reduce__() == problem.expansion.__reduce__()
-            return {"stream": stream.copy()} if same else {}
-        alpha = self._alpha
-        if alpha is None or len(alpha) != problem.n_rows:
-            return {}
-        weight = 1.0 if problem.weight is None else problem.weight
-        return {"alpha": np.minimum(alpha, weight) if problem.loss.lipschitz else alpha.copy()}
+    def _loss(self, meaning):
+        return LABEL_LOSSES[self.loss] if self.multi_class == "ovr" else JOINT_LOSSES[self.multi_class]
 
-    def _model_attributes(self, table, problem, shift, classes):
-        """Everything that prediction needs."""
-        expansion = problem.expansion
-        step = -(-problem.n_rows // SAMPLE)
-        return {
-            "classes_": classes,
-            "n_features_in_": expansion.n_columns,
-            "degree_": expansion.degree,
-            "gamma_": expansion.gamma,
-            "n_slots_": expansion.n_slots,
-            "shift_": np.zeros(expansion.n_columns) if shift is None else shift.by,
-            "_table": table,
-            "_expansion": expansion,
-            "_shift": shift,
-            "_sample": problem.rows.X[::step].copy(),
-        }
-
-    def _grown(self, X, rows):
-        """The expansion and shift for a batch, which may have more columns when `grow` is set."""
-        more = rows.shape[1] - self.n_features_in_
-        if not (self.grow and more > 0):
-            validate_data(self, X, reset=False, skip_check_array=True)
-            return self._expansion, self._shift
-        if hasattr(self, "feature_names_in_"):
-            raise ValueError("a model with named columns cannot grow")
-        shift = None if self._shift is None else self._shift.grow(rows.shape[1])
-        return self._expansion.grow(rows.shape[1]), shift
-
-    def _values(self, X):
-        return dot_rows(Rows(X), self._expansion, self._expansion.margin, self._table, effective_n_jobs(self.n_jobs))
-
-    def _weights(self):
-        return self._expansion.to_weights(self._table.copy())
-
-    def _warn(self, problem, outcome):
-        n_underflowed = self.certificate_.n_underflowed
-        if n_underflowed:
-            warnings.warn(
-                f"{n_underflowed} of {problem.n_rows} rows are so far from the origin that exp(-gamma |x|^2) is 0 in "
-                f"{problem.dtype}: they have no features. Scale the data, or use a smaller gamma (it is "
-                f"{self.gamma_:.4g})",
-                RuntimeWarning,
-                stacklevel=3 + FRAMES,
-            )
-        if outcome.converged:
-            return
-        record = outcome.record
-        if isnan(record.dual):
-            state = f"the objective {record.primal:.4g} still fell by more than tol={self.tol:g} an epoch"
+    def _encode_y(self, y, meaning, rows, sample_weight):
+        classes = meaning["classes_"]
+        if (y.ndim == 2) != meaning["_multilabel"]:
+            raise ValueError("y must be an indicator matrix if it was one before, and a vector if it was one")
+        if meaning["_multilabel"]:
+            if y.shape[1] != len(classes):
+                raise ValueError(f"y has {y.shape[1]} columns; it had {len(classes)} before")
+            return np.where(y > 0, 1, -1).astype(np.int8), sample_weight, self._favour(classes, None)
+        unknown = np.setdiff1d(y, classes)
+        if len(unknown):
+            raise ValueError(f"y has the label {unknown[0]!r}, which is not one of the classes {classes!r}")
+        number = np.searchsorted(classes, y)
+        n_outputs = self._n_outputs(meaning)
+        if n_outputs == 1:
+            targets = np.where(number == 1, 1, -1).astype(np.int8)[:, None]
         else:
-            gap = (record.primal - record.dual) / record.primal
-            state = f"the relative gap is {gap:.2g}, more than tol={self.tol:g}"
-        warnings.warn(
-            f"Training stopped after {outcome.n_iter} epochs, when {state}. Raise max_iter or tol, or lower C (it is "
-            f'{self.C:g}); for large C try solver="adagrad" or loss="squared_hinge"',
-            ConvergenceWarning,
-            stacklevel=3 + FRAMES,
-        )
+            targets = np.full((len(y), n_outputs), -1, dtype=np.int8)
+            targets[np.arange(len(y)), number] = 1
+        if self.class_weight is None:
+            return targets, sample_weight, None
+        of_class = self._favour(classes, y)
+        if n_outputs > 1 and self.multi_class == "ovr":
+            return targets, sample_weight, of_class
+        return targets, of_class[number] * (1 if sample_weight is None else sample_weight), None
 
-    def __sklearn_is_fitted__(self):
-        return hasattr(self, "_table")
+    def _favour(self, classes, y):
+        """The weight of each class; y None: of each label of an indicator matrix."""
+        if self.class_weight is None:
+            return None
+        if y is None and not isinstance(self.class_weight, dict):
+            raise ValueError(f"class_weight must be a dict or None for an indicator matrix; got {self.class_weight!r}")
+        weights = compute_class_weight(self.class_weight, classes=classes, y=classes if y is None else y)
+        one_by_one = y is None or (len(classes) > 2 and self.multi_class == "ovr")
+        if not (np.isfinite(weights).all() and (weights >= 0).all()):
+            raise ValueError(f"class_weight must hold finite numbers >= 0; got {self.class_weight!r}")
+        if one_by_one and not weights.all():
+            raise ValueError(f"class_weight must be > 0 for each of several classes; got {self.class_weight!r}")
+        return weights
+
+    def _to_model(self, table, meaning):
+        """Of two classes that are trained together, the difference."""
+        if self._n_outputs(meaning) == 2 and not meaning["_multilabel"]:
+            return table[:, 1:2] - table[:, 0:1]
+        return table
+
+    def _trained_weights(self, problem):
+        weights = super()._trained_weights(problem)
+        if problem.n_outputs == 1 or weights.shape[1] > 1:
+            return weights
+        both = np.zeros((len(weights), padded(2, weights.dtype)), dtype=weights.dtype)
+        both[:, 1] = weights[:, 0] / 2  # at the optimum they add up to 0
+        both[:, 0] = -both[:, 1]
+        return both
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.multi_label = self.multi_class == "ovr"
         return tags
+
+
+def _is_nested(y):
+    """Whether y is a list of lists, or of arrays, of more than one entry."""
+    first = y[0] if isinstance(y, list | tuple) and len(y) > 0 else None
+    return isinstance(first, list | tuple | np.ndarray) and np.size(first) > 1
+
+
+class TaylorSVR(RegressorMixin, TaylorModel):
+    """Support vector regression and ridge regression with the Gaussian kernel, for data of many rows.
+
+    As `TaylorSVC` does, it expands the kernel into monomials of the columns up to degree r, which are walked in each
+    training step and never stored, and every fitted model has a certificate of how far its objective can be from that
+    of the exact kernel. Several targets are trained in the same pass over the rows.
+
+    There is no separate bias. Targets are centred instead (see `center`), and the constant monomial, regularised like
+    the others, does the rest.
+
+    Parameters
+    ----------
+    degree : int, default=3
+        The degree r at which the kernel's series is cut.
+    gamma : {"scale", "auto"} or float, default="scale"
+        The bandwidth, with the meaning that it has in `sklearn.svm.SVR`, of the data as given.
+    kernel : {"gaussian", "exponential", "polynomial"} or sequence of float, default="gaussian"
+        See `TaylorFeatures`.
+    coef0 : float, default=1.0
+        The constant of the polynomial kernel; others ignore it.
+    C : float, default=1.0
+        The weight of the losses against that of the regulariser: the objective is 1/2 |w|^2 + C sum_i loss_i. For
+        loss="squared_error" it is `sklearn.kernel_ridge.KernelRidge` with alpha = 1 / (2 C).
+    epsilon : float, default=0.1
+        Errors up to this cost nothing; loss="squared_error" ignores it.
+    loss : {"epsilon_insensitive", "squared_epsilon_insensitive", "squared_error"}, default="epsilon_insensitive"
+        With e = |f(x) - y|: max(0, e - epsilon), its square, or e^2.
+    solver : {"dual", "pegasos", "adagrad"}, default="dual"
+        See `TaylorSVC`.
+    shift : {"auto"}, None or array-like of shape (n_features,), default="auto"
+        What is subtracted from each row before it is expanded; see `TaylorSVC`.
+    center : bool, default=True
+        Whether the (weighted) mean of the targets is subtracted before training, and added to predictions.
+    tol : float, default=1e-3
+        Training stops when the gap is at most tol times the primal objective, for each target. "adagrad", which has no
+        gap, stops when the objective falls by less than this share in each of two epochs.
+    max_iter : int, default=1000
+        Epochs at most.
+    grow : bool, default=False
+        Whether `partial_fit` accepts rows with more columns than before.
+    memory_limit : int, default=None
+        Bytes that training may take beyond X. None stands for what the machine has free. What needs more is refused
+        before anything is allocated.
+    n_jobs : int, default=None
+        Threads for prediction, for the objective during training and, with solver="dual", for its steps. Results do not
+        depend on it, bit for bit. None is one; -1 is as many as there are cores.
+    warm_start : bool, default=False
+        Whether `fit` begins where the last one ended, when it had as many rows: with another C, for example.
+    random_state : int, RandomState or None, default=None
+        The order in which rows are visited. Equal seeds give equal models, bit for bit.
+    verbose : int, default=0
+        1 shows a progress bar; with tqdm where that is installed (`pip install taylorkern[progress]`).
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        The number of columns.
+    feature_names_in_ : ndarray of str
+        Their names, when they have names.
+    degree_ : int
+        The degree.
+    gamma_ : float
+        The bandwidth as a number.
+    n_slots_ : int
+        The number of monomials, C(n_features + r, r).
+    shift_ : ndarray of shape (n_features_in_,)
+        What was subtracted from each column.
+    offset_ : float or ndarray of shape (n_targets,)
+        What was subtracted from the targets, and is added to predictions.
+    coef_ : ndarray of shape (n_slots_,) or (n_targets, n_slots_)
+        The weights of the features that `TaylorFeatures` makes of the shifted rows; built when asked for.
+    n_iter_ : int
+        The number of epochs.
+    history_ : dict of ndarray
+        See `TaylorSVC`.
+    certificate_ : Certificate
+        How far the model can be from the one with the exact Gaussian kernel, for the centred targets; prints as a
+        table. With several targets, `certificate_.parts` has one for each of them.
+    interrupted_ : bool
+        Whether training ended by Ctrl-C. The model is then that of the last whole epoch.
+
+    See Also
+    --------
+    sklearn.svm.SVR : The exact kernel, for some thousands of rows.
+    sklearn.kernel_ridge.KernelRidge : The same for the squared error.
+    TaylorSVC : Classification.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from taylorkern import TaylorSVR
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(500, 2))
+    >>> y = np.sin(3 * X[:, 0]) + X[:, 1] ** 2
+    >>> model = TaylorSVR(degree=5, gamma=1.0, C=10.0, loss="squared_error", random_state=0).fit(X, y)
+    >>> model.score(X, y) > 0.99
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        degree=3,
+        gamma="scale",
+        kernel="gaussian",
+        coef0=1.0,
+        C=1.0,
+        epsilon=0.1,
+        loss="epsilon_insensitive",
+        solver="dual",
+        shift="auto",
+        center=True,
+        tol=1e-3,
+        max_iter=1000,
+        grow=False,
+        memory_limit=None,
+        n_jobs=None,
+        warm_start=False,
+        random_state=None,
+        verbose=0,
+    ):
+        self.degree = degree
+        self.gamma = gamma
+        self.kernel = kernel
+        self.coef0 = coef0
+        self.C = C
+        self.epsilon = epsilon
+        self.loss = loss
+        self.solver = solver
+        self.shift = shift
+        self.center = center
+        self.tol = tol
+        self.max_iter = max_iter
+        self.grow = grow
+        self.memory_limit = memory_limit
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # Training.
+
+    @with_callbacks
+    def fit(self, X, y, sample_weight=None):
+        """Train on rows X with targets y.
+
+        After Ctrl-C the estimator holds the model of the last whole epoch, and KeyboardInterrupt is raised.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The data. CSR matrices with sorted indices and arrays in C order, of float32 or float64, are used as they
+            are, unless they are shifted.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Numbers.
+        sample_weight : array-like of shape (n_samples,), default=None
+            C is multiplied by the weight of a row.
+
+        Returns
+        -------
+        self : TaylorSVR
+        """
+        return self._fit(X, y, sample_weight)
+
+    def partial_fit(self, X, y, sample_weight=None):
+        """Train on a batch of rows, whatever the solver by steps of "adagrad": for data that arrives in pieces.
+
+        Bandwidth, shift, the order of columns and `offset_` are those of the first batch, and stay. For what else there
+        is to know see `TaylorSVC.partial_fit`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows. More columns than before are an error, unless `grow` is set.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Their targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of rows.
+
+        Returns
+        -------
+        self : TaylorSVR
+        """
+        return self._partial_fit(X, y, sample_weight, lambda y, first: self._learn_y(y) if first else self._meaning())
+
+    # Prediction.
+
+    def predict(self, X):
+        """The targets of each row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        values : ndarray of shape (n_samples,) or (n_samples, n_targets)
+        """
+        values = self._outputs(X) + self.offset_
+        return values[:, 0] if self._one_target else values
+
+    # The model in the user's terms.
+
+    @property
+    def coef_(self):
+        """The weights of the features of the shifted rows, in the order of the user's columns."""
+        coefficients = self._coefficients()
+        return coefficients[0] if self._one_target else coefficients
+
+    def top_monomials(self, k=20, target=None):
+        """The strongest interactions between columns.
+
+        Parameters
+        ----------
+        k : int, default=20
+            How many.
+        target : int, default=None
+            With several targets: the number of the one of which to tell; None: all of them.
+
+        Returns
+        -------
+        monomials : list of Monomial, or list of such
+            See `TaylorSVC.top_monomials`. With several targets and none chosen, a list with one for each target.
+        """
+        check_is_fitted(self)
+        if self._one_target and target is None:
+            return self._top_monomials(k, [0])[0]
+        if target is None:
+            return self._top_monomials(k, range(self._n_tables))
+        if target not in range(self._n_tables):
+            raise ValueError(f"target must be one of 0 to {self._n_tables - 1}; got {target!r}")
+        return self._top_monomials(k, [target])[0]
+
+    # What outputs mean.
+
+    _smoother = 'loss="squared_epsilon_insensitive"'
+
+    def _check_own_parameters(self):
+        check_choice("loss", self.loss, NUMBER_LOSSES)
+        epsilon = self.epsilon
+        if isinstance(epsilon, bool) or not isinstance(epsilon, Real) or not 0 <= float(epsilon) < inf:
+            raise ValueError(f"epsilon must be a finite number >= 0; got {epsilon!r}")
+        if not isinstance(self.center, bool | np.bool_):
+            raise ValueError(f"center must be True or False; got {self.center!r}")
+
+    def _check_y(self, y):
+        y = check_array(y, ensure_2d=False, dtype=np.float64, order="C", input_name="y", ensure_min_samples=0)
+        if y.ndim > 2 or (y.ndim == 2 and y.shape[1] == 0):
+            raise ValueError(f"y must have one or two dimensions, and at least one column; got the shape {y.shape}")
+        return y
+
+    def _learn_y(self, y, classes=None):
+        # The mean is known when weights are: see _encode_y.
+        return {"_one_target": y.ndim == 1, "_n_tables": 1 if y.ndim == 1 else y.shape[1], "offset_": None}
+
+    def _meaning(self):
+        return {"_one_target": self._one_target, "_n_tables": self._n_tables, "offset_": self.offset_}
+
+    def _n_outputs(self, meaning):
+        return meaning["_n_tables"]
+
+    def _loss(self, meaning):
+        return regression_loss(self.loss, float(self.epsilon))
+
+    def _encode_y(self, y, meaning, rows, sample_weight):
+        if (y.ndim == 1) != meaning["_one_target"] or (y.ndim == 2 and y.shape[1] != meaning["_n_tables"]):
+            raise ValueError(f"y has the shape {y.shape}; it had {meaning['_n_tables']} targets before")
+        if meaning["offset_"] is None:
+            offset = _mean(y, sample_weight) if self.center else np.zeros(y.shape[1:])
+            meaning["offset_"] = float(offset) if y.ndim == 1 else offset
+        targets = y - meaning["offset_"]
+        return np.ascontiguousarray(targets[:, None] if y.ndim == 1 else targets), sample_weight, None
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = True
+        return tags
+
+
+def _mean(y, weight):
+    """The mean of each target, by the weights of the rows; of equal numbers, exactly that number."""
+    if weight is not None and weight.any():
+        y, weight = y[weight > 0], weight[weight > 0]
+    else:
+        weight = None
+    mean = np.average(y, axis=0, weights=weight)
+    return mean + np.average(y - mean, axis=0, weights=weight)

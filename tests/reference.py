@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import entr, expit
+from scipy.special import entr, expit, logsumexp, softmax, wrightomega
+from threadpoolctl import threadpool_limits
 
 
 class Kernel(NamedTuple):
@@ -184,73 +185,399 @@ def svm_optimum(K, y, lam, n_sweeps=20_000, tolerance=1e-12):
     return dual, primal
 
 
-# Losses and steps: docs/mathematics.md, sections 5 and 7. Margins are v_i = y_i f(x_i), weights omega_i.
+# Losses: docs/mathematics.md, section 5. Weights are omega; p = alpha / omega.
 
-LOSSES = ("hinge", "squared_hinge", "log_loss")
+LABEL_LOSSES = ("hinge", "squared_hinge", "log_loss")
+NUMBER_LOSSES = ("epsilon_insensitive", "squared_epsilon_insensitive")
+JOINT_LOSSES = ("crammer_singer", "multinomial")  # they look at all outputs of a row together
+SINGLE_LOSSES = LABEL_LOSSES + NUMBER_LOSSES
+LOSSES = SINGLE_LOSSES + JOINT_LOSSES
 
 
-def slope(loss, v):
+def value(loss, v, epsilon=0.0):
+    """The loss of an output with margin v."""
+    beyond = np.maximum(0, np.abs(v) - epsilon)
+    return {
+        "hinge": np.maximum(0, 1 - v),
+        "squared_hinge": np.maximum(0, 1 - v) ** 2,
+        "log_loss": np.logaddexp(0, -v),
+        "epsilon_insensitive": beyond,
+        "squared_epsilon_insensitive": beyond**2,
+    }[loss]
+
+
+def slope(loss, v, epsilon=0.0):
     """-loss'(v)."""
-    return {"hinge": 1.0 * (v < 1), "squared_hinge": 2 * np.maximum(0, 1 - v), "log_loss": expit(-v)}[loss]
+    beyond = np.maximum(0, np.abs(v) - epsilon)
+    return {
+        "hinge": 1.0 * (v < 1),
+        "squared_hinge": 2 * np.maximum(0, 1 - v),
+        "log_loss": expit(-v),
+        "epsilon_insensitive": -np.sign(v) * (beyond > 0),
+        "squared_epsilon_insensitive": -2 * np.sign(v) * beyond,
+    }[loss]
 
 
-def dual_term(loss, p):
+def dual_term(loss, p, epsilon=0.0):
     """g(p), with loss(v) = max_p g(p) - p v."""
-    return {"hinge": p, "squared_hinge": p - p**2 / 4, "log_loss": entr(p) + entr(1 - p)}[loss]
+    return {
+        "hinge": p,
+        "squared_hinge": p - p**2 / 4,
+        "log_loss": entr(p) + entr(1 - p),
+        "epsilon_insensitive": -epsilon * np.abs(p),
+        "squared_epsilon_insensitive": -epsilon * np.abs(p) - p**2 / 4,
+    }[loss]
 
 
-def dual_objective(loss, K, y, omega, C, alpha):
-    """W D(alpha) = sum_i omega_i g(alpha_i / omega_i) - C/2 |sum_i alpha_i y_i phi(x_i)|^2."""
-    return (omega * dual_term(loss, alpha / omega)).sum() - C / 2 * (alpha * y) @ K @ (alpha * y)
+def domain(loss):
+    """(lowest, highest) p on which g is defined."""
+    highest = np.inf if loss.startswith("squared") else 1.0
+    return (-highest if loss in NUMBER_LOSSES else 0.0), highest
 
 
-def best_alpha(loss, alpha, omega, v, q):
+def joint_value(loss, f, k):
+    """The loss of a row of class k with outputs f."""
+    if loss == "multinomial":
+        return logsumexp(f) - f[k]
+    return np.max(f + (np.arange(len(f)) != k)) - f[k]
+
+
+def joint_slope(loss, f, k):
+    """e_k - q, where q is the slope of the loss + f_k: a probability for each class."""
+    own = np.eye(len(f))[k]
+    if loss == "multinomial":
+        return own - softmax(f)
+    reach = f + 1 - own
+    # Where the row's own class is as good as any other, the loss is 0.
+    return own - (own if reach[k] == reach.max() else np.eye(len(f))[reach.argmax()])
+
+
+def joint_dual_term(loss, p, k):
+    """g, as a function of p = e_k - q: joint_value(f) = max over probabilities q of g - <p, f>."""
+    return p[k] if loss == "crammer_singer" else entr(np.maximum(0, np.eye(len(p))[k] - p)).sum()  # 0: but for rounding
+
+
+def targets(loss, scores):
+    """What some loss may ask of rows, made of numbers: labels by their sign, the class with the largest, or these."""
+    if loss in NUMBER_LOSSES:
+        return np.ascontiguousarray(scores, dtype=np.float64)
+    positive = np.eye(scores.shape[1])[scores.argmax(axis=1)] > 0 if loss in JOINT_LOSSES else scores > 0
+    return np.where(positive, 1, -1).astype(np.int8)
+
+
+def weights(loss, y, weight=None, favour=None):
+    """omega: the weight of each row, times that of an output where y is 1 (joint losses: of the row's class)."""
+    omega = np.ones(y.shape) if weight is None else np.repeat(weight[:, None], y.shape[1], axis=1)
+    if favour is not None:
+        omega = omega * np.where(y > 0, favour, 1.0)
+    if loss in JOINT_LOSSES:
+        omega = np.repeat(omega[y > 0][:, None], y.shape[1], axis=1)
+    return omega
+
+
+class Asked(NamedTuple):
+    """What is asked of the rows; arrays are [n_rows, K].
+
+    y holds labels -1 and 1, or numbers; for joint losses 1 for a row's class, else -1. There, omega is alike in a row.
+    """
+
+    loss: str
+    y: np.ndarray
+    omega: np.ndarray
+    epsilon: float = 0.0
+
+    @property
+    def joint(self):
+        return self.loss in JOINT_LOSSES
+
+    @property
+    def problems(self):
+        """The outputs of each problem."""
+        n_outputs = self.y.shape[1]
+        return [list(range(n_outputs))] if self.joint else [[k] for k in range(n_outputs)]
+
+    @property
+    def signs(self):
+        """w_k = C sum_i alpha_ik signs_ik phi(x_i)."""
+        return self.y.astype(float) if self.loss in LABEL_LOSSES else np.ones(self.y.shape)
+
+    @property
+    def target(self):
+        return self.y if self.loss in NUMBER_LOSSES else np.zeros(self.y.shape)
+
+    def margins(self, f):
+        """v = y f, f - y, or f."""
+        return self.signs * f - self.target
+
+    def outputs(self, v):
+        return self.signs * (v + self.target)
+
+    def rows(self, which):
+        return self._replace(y=self.y[which], omega=self.omega[which])
+
+    def losses(self, f):
+        """omega loss: [n_rows, problems]."""
+        if self.joint:
+            classes = self.y.argmax(axis=1)
+            values = [joint_value(self.loss, *row) for row in zip(f, classes, strict=True)]
+            return self.omega[:, :1] * np.reshape(values, (-1, 1))
+        return self.omega * value(self.loss, self.margins(f), self.epsilon)
+
+    def slopes(self, f):
+        """The dual point that goes with the slopes of the losses: [n_rows, K]."""
+        if self.joint:
+            classes = self.y.argmax(axis=1)
+            return self.omega * np.array([joint_slope(self.loss, *row) for row in zip(f, classes, strict=True)])
+        return self.omega * slope(self.loss, self.margins(f), self.epsilon)
+
+    def dual_terms(self, alpha):
+        """omega g(alpha / omega) + alpha target: [n_rows, problems]."""
+        p = alpha / self.omega
+        if self.joint:
+            classes = self.y.argmax(axis=1)
+            g = [joint_dual_term(self.loss, *row) for row in zip(p, classes, strict=True)]
+            return self.omega[:, :1] * np.reshape(g, (-1, 1))
+        return self.omega * dual_term(self.loss, p, self.epsilon) + alpha * self.target
+
+    def feasible(self, alpha, rounding=0.0):
+        """Whether alpha is where g is defined, up to a part of omega."""
+        p = alpha / self.omega
+        if self.joint:
+            q = (self.y > 0) - p
+            return (np.abs(p.sum(axis=1)) <= rounding).all() and (q >= -rounding).all()
+        low, high = domain(self.loss)
+        return (p >= low - rounding).all() and (p <= high + rounding).all()
+
+    def per_problem(self, values):
+        """[K] -> [problems]."""
+        return np.array([values[of].sum() for of in self.problems])
+
+
+def objectives(asked, K, C, alpha):
+    """W times the primal and the dual objective at w(alpha): ([problems], [problems]).
+
+    The primal one is |w|^2 / (2 C) + sum_i omega_i loss_i, where w_k = C sum_i beta_ik phi(x_i), beta = alpha signs.
+    """
+    beta = alpha * asked.signs
+    half_norms = asked.per_problem(C / 2 * np.einsum("ik,ij,jk->k", beta, K, beta))
+    primal = half_norms + asked.losses(C * K @ beta).sum(axis=0)
+    return primal, asked.dual_terms(alpha).sum(axis=0) - half_norms
+
+
+# The optimum on a kernel matrix, without a bias.
+
+
+@threadpool_limits.wrap(limits=1)  # these matrices are too small to share
+def optimum(asked, K, C, relative=1e-10):
+    """(W times the lower and the upper end of the optimum of each problem, alpha, outputs f), by Newton's method."""
+    lower, upper, alpha = [], [], np.zeros(asked.y.shape)
+    for of in asked.problems:
+        one = asked._replace(y=asked.y[:, of], omega=asked.omega[:, of])
+        for alpha[:, of] in _alphas(one, K, C):
+            primal, dual = (ends[0] for ends in objectives(one, K, C, alpha[:, of]))
+            if primal - dual <= relative * primal + 1e-13 * one.losses(np.zeros(one.y.shape)).sum():
+                break
+        else:
+            raise AssertionError(f"the exact solver stopped at a gap of {primal - dual}")
+        lower.append(dual)
+        upper.append(primal)
+    return np.array(lower), np.array(upper), alpha, C * K @ (alpha * asked.signs)
+
+
+def _alphas(one, K, C):
+    """The dual points of one problem, one better than the other.
+
+    As a quadratic program in other variables: those of each sign of numbers; the weights of all outcomes where there
+    are entropies or several classes, which add up to omega.
+    """
+    n, n_outputs = one.y.shape
+    omega = one.omega[:, 0]
+    if one.joint:  # a = omega e - alpha
+        own = omega[:, None] * (one.y > 0)
+        H, c = np.kron(C * K, np.eye(n_outputs)), (C * K @ own).ravel()
+        A, start = np.kron(np.eye(n), np.ones(n_outputs)), np.repeat(omega / n_outputs, n_outputs)
+        if one.loss == "multinomial":
+            steps = _entropic(H, c, A, omega, np.repeat(omega, n_outputs), start)
+        else:
+            steps = _interior(H, c - (one.y > 0).ravel(), 2 * np.repeat(omega, n_outputs), A, omega, start)
+        yield from (own - a.reshape(n, n_outputs) for a in steps)
+        return
+    if one.loss in NUMBER_LOSSES:  # alpha = a_1 - a_2
+        signs = np.concatenate([np.ones(n), -np.ones(n)])
+        linear = signs * np.tile(one.y[:, 0], 2) - one.epsilon
+    elif one.loss == "log_loss":  # alpha = a_1, omega - alpha = a_2
+        signs, linear = np.concatenate([one.y[:, 0], np.zeros(n)]), np.zeros(2 * n)
+    else:
+        signs, linear = one.y[:, 0], np.ones(n)
+    parts = len(signs) // n
+    top = omegas = np.tile(omega, parts)
+    H = C * np.tile(K, (parts, parts)) * np.outer(signs, signs)
+    if one.loss == "log_loss":
+        yield from (a[:n, None] for a in _entropic(H, linear, np.tile(np.eye(n), 2), omega, omegas, omegas / 2))
+        return
+    if one.loss.startswith("squared"):
+        H, top = H + np.diag(1 / (2 * omegas)), 1e3 * (1 + np.abs(one.y).max()) * omegas  # which no alpha reaches
+    for a in _interior(H, linear, top, np.zeros((0, len(top))), np.zeros(0), omegas / 2):
+        yield (a[:n] - a[n:] if parts == 2 else a)[:, None]
+
+
+def _interior(H, c, top, A, b, a):
+    """Points on the way to the largest c'a - a'Ha / 2 with 0 <= a <= top and A a = b: path following.
+
+    z and u are the multipliers of the bounds.
+    """
+    z, u = np.ones(len(a)), np.ones(len(a))
+    for _ in range(200):
+        room = top - a
+        mu = 0.1 * (a @ z + room @ u) / (2 * len(a))
+        step = _newton_step(H + np.diag(z / a + u / room), c - H @ a + mu / a - mu / room, A, b - A @ a)
+        step_z, step_u = mu / a - z - z / a * step, mu / room - u + u / room * step
+        pairs = ((a, step), (room, -step), (z, step_z), (u, step_u))
+        t = min(1.0, 0.995 * min(_reach(x, dx) for x, dx in pairs))
+        a, z, u = a + t * step, z + t * step_z, u + t * step_u
+        yield a
+
+
+def _entropic(H, c, A, b, omega, a):
+    """Points on the way to the largest c'a - a'Ha / 2 - sum a log(a / omega) with A a = b, from an a with A a = b."""
+
+    def height(a):
+        return c @ a - a @ H @ a / 2 + (omega * entr(a / omega)).sum()
+
+    for _ in range(200):
+        step = _newton_step(H + np.diag(1 / a), c - H @ a - np.log(a / omega), A, b - A @ a)
+        t = min(1.0, 0.99 * _reach(a, step))
+        while height(a + t * step) < height(a) and t > 1e-12:
+            t /= 2
+        a = a + t * step
+        yield a
+
+
+def _newton_step(H, slope, A, missing):
+    """The x with H x + A' y = slope for some y, and A x = missing."""
+    system = np.block([[H, A.T], [A, np.zeros((len(A), len(A)))]])
+    return np.linalg.solve(system, np.concatenate([slope, missing]))[: len(H)]
+
+
+def _reach(x, step):
+    """How often the step can be made before an x becomes negative."""
+    falls = step < 0
+    return np.min(-x[falls] / step[falls], initial=np.inf)
+
+
+# Steps: docs/mathematics.md, section 7.
+
+
+def best_alpha(loss, alpha, omega, v, q, epsilon=0.0):
     """Where omega g(a / omega) - (a - alpha) v - q/2 (a - alpha)^2 is largest, over the a on which g is defined."""
     if loss == "hinge":
         return np.clip(alpha + (1 - v) / q, 0, omega) if q > 0 else omega if v < 1 else alpha
     if loss == "squared_hinge":
         return max(0, alpha + (1 - v - alpha / (2 * omega)) / (q + 1 / (2 * omega)))
+    if loss in NUMBER_LOSSES:
+        curvature = q + (1 / (2 * omega) if loss.startswith("squared") else 0)
+        if curvature == 0:  # a row without features
+            return omega * slope(loss, v, epsilon)
+        limit = omega * domain(loss)[1]
+        # The vertex of the parabola of each side of 0; at most one of them lies on its own side.
+        above, below = ((q * alpha - v - side * epsilon) / curvature for side in (1, -1))
+        return min(above, limit) if above > 0 else max(below, -limit) if below < 0 else 0.0
     p = alpha / omega  # the derivative is 0 at omega expit(h), where h + v + omega q (expit(h) - p) = 0
     low, high = -v - omega * q * (1 - p) - 1, -v + omega * q * p + 1
     return omega * expit(brentq(lambda h: h + v + omega * q * (expit(h) - p), low, high, xtol=1e-14))
+
+
+def simplex_projection(z, size):
+    """The nearest point of {u >= 0, sum u = size}: max(0, z - tau), by trying how many are above tau."""
+    z = z - z.max()
+    largest = np.sort(z)[::-1]
+    for n in range(1, len(z) + 1):
+        tau = (largest[:n].sum() - size) / n
+        if n == len(z) or largest[n] <= tau:
+            break
+    return np.maximum(0, z - tau)
+
+
+def best_alphas(loss, alpha, omega, f, q, k):
+    """The same for all outputs of a row of class k: over a = omega (e_k - probabilities)."""
+    own = np.eye(len(f))[k]
+    q = max(q, 1e-12)  # without features any alpha of some kind is as good: the limit as they vanish
+    if loss == "crammer_singer":
+        # a_k - <a - alpha, f> - q/2 |a - alpha|^2: the nearest a to alpha + (e_k - f) / q.
+        return omega * own - simplex_projection(omega * own - alpha - (own - f) / q, omega)
+    # The derivative is 0 at probabilities with log z + s z = c - mu: Wright's omega function. mu makes their sum 1.
+    s, c = omega * q, f + q * (omega * own - alpha)
+    top = c.max()
+
+    def probabilities(mu):
+        return wrightomega(np.log(s) + (c - top) - mu).real / s
+
+    mu = brentq(lambda mu: probabilities(mu).sum() - 1, -s - 1, np.log(len(f)) - s / len(f) + 1, xtol=1e-14)
+    z = probabilities(mu)
+    return omega * (own - z / z.sum())
 
 
 # A sweep over a block is the last when it changes no alpha by more than this part of the first sweep's largest change.
 ENOUGH = 0.05
 
 
-def dual_pass(loss, K, y, omega, C, alpha, order, block=1, sweeps=1):
-    """Dual coordinate ascent on the kernel matrix: (alpha, each row's margin when its block began).
+def dual_pass(asked, K, C, alpha, order, block=1, sweeps=1, live=None):
+    """Dual coordinate ascent on the kernel matrix: (alpha, each row's margins when its block began).
 
-    Rows that would not move by that margin are left out of the block.
+    Each problem by itself, when it is live. Rows that it would not move by those margins are left out of its block.
     """
-    Q = C * np.outer(y, y) * K
-    alpha, margins = alpha.copy(), np.full(len(y), np.nan)
+    alpha, margins = alpha.copy(), np.full(alpha.shape, np.nan)
+
+    def outputs(rows):
+        return C * K[rows] @ (asked.signs * alpha)
+
+    def best(i, of):
+        """The new alphas of a row, of a problem's outputs."""
+        f, omega, q = outputs([i])[0], asked.omega[i, of[0]], C * K[i, i]
+        if asked.joint:
+            return best_alphas(asked.loss, alpha[i], omega, f, q, asked.y[i].argmax())
+        v = asked.signs[i] * f - asked.target[i]
+        return np.array([best_alpha(asked.loss, alpha[i, k], omega, v[k], q, asked.epsilon) for k in of])
+
+    def moves(i, of):
+        """Whether a step is more than rounding error; those of entropies always count."""
+        step = np.abs(best(i, of) - alpha[i, of]).max()
+        return step > 1e-13 * asked.omega[i, of[0]] or asked.loss in ("log_loss", "multinomial")
+
     for first in range(0, len(order), block):
-        rows = order[first : first + block]
-        margins[rows] = Q[rows] @ alpha
-        rows = [i for i in rows if best_alpha(loss, alpha[i], omega[i], margins[i], Q[i, i]) != alpha[i]]
-        changes = []  # the largest one of each sweep
-        while len(changes) < sweeps and (len(changes) < 2 or changes[-1] > ENOUGH * changes[0]):
-            before = alpha.copy()
-            for i in rows:
-                alpha[i] = best_alpha(loss, alpha[i], omega[i], Q[i] @ alpha, Q[i, i])
-            changes.append(np.abs(alpha - before).max())
+        batch = order[first : first + block]
+        margins[batch] = asked.rows(batch).margins(outputs(batch))
+        for of in asked.problems:
+            if live is not None and not live[of[0]]:
+                continue
+            rows = [i for i in batch if moves(i, of)]
+            changes = []  # the largest one of each sweep
+            while len(changes) < sweeps and (len(changes) < 2 or changes[-1] > ENOUGH * changes[0]):
+                before = alpha.copy()
+                for i in rows:
+                    alpha[i, of] = best(i, of)
+                changes.append(np.abs(alpha - before).max())
     return alpha, margins
 
 
-def pegasos(loss, Phi, y, omega, lam, batches, share, radius=0.0):
-    """The iterates of steps 1 / (lambda k), as (w, alpha) with w = sum_i alpha_i y_i phi(x_i); radius 0 is infinity."""
-    w, alpha = np.zeros(Phi.shape[1]), np.zeros(len(y))
+def pegasos(asked, Phi, lam, batches, share, radius=None):
+    """The iterates of steps 1 / (lambda k), as (w, alpha) with w_k = sum_i alpha_ik signs_ik phi(x_i).
+
+    radius has one entry for each problem; None is infinity.
+    """
+    w, alpha = np.zeros((Phi.shape[1], asked.y.shape[1])), np.zeros(asked.y.shape)
     iterates = []
     for k, rows in enumerate(batches, start=1):
-        slopes = omega[rows] * slope(loss, y[rows] * (Phi[rows] @ w))
+        some = asked.rows(rows)
+        slopes = some.slopes(Phi[rows] @ w)
         w, alpha = (1 - 1 / k) * w, (1 - 1 / k) * alpha
-        w += share / (lam * k) * (slopes * y[rows]) @ Phi[rows]
+        w += share / (lam * k) * Phi[rows].T @ (slopes * some.signs)
         alpha[rows] += share / (lam * k) * slopes
-        norm = np.linalg.norm(w)
-        if radius and norm > radius:
-            w, alpha = radius / norm * w, radius / norm * alpha
+        for problem, of in enumerate(asked.problems if radius is not None else []):
+            norm = np.linalg.norm(w[:, of])
+            if norm > radius[problem]:
+                w[:, of] *= radius[problem] / norm
+                alpha[:, of] *= radius[problem] / norm
         iterates.append((w, alpha))
     return iterates
 
@@ -258,17 +585,18 @@ def pegasos(loss, Phi, y, omega, lam, batches, share, radius=0.0):
 def adapt(Phi, t, w, squares, eta, together=1):
     """AdaGrad's steps by t_i phi(x_i), the gradients of so many rows summed up: (w, squares)."""
     for first in range(0, len(t), together):
-        g = t[first : first + together] @ Phi[first : first + together]
+        g = Phi[first : first + together].T @ t[first : first + together]
         squares = squares + g**2
         w = w + eta * g / np.sqrt(squares)
     return w, squares
 
 
-def adagrad(loss, Phi, y, omega, w, squares, eta, batches, together=1):
+def adagrad(asked, Phi, w, squares, eta, batches, together=1):
     """The same by the slopes of the loss, with the margins of a batch taken together: (w, squares)."""
     for rows in batches:
-        t = omega[rows] * y[rows] * slope(loss, y[rows] * (Phi[rows] @ w))
-        moving = t != 0
+        some = asked.rows(rows)
+        t = some.slopes(Phi[rows] @ w) * some.signs
+        moving = t.any(axis=1)
         w, squares = adapt(Phi[rows[moving]], t[moving], w, squares, eta, together)
     return w, squares
 

@@ -431,12 +431,12 @@ def test_one_operator_serves_several_threads(make):
 
 def test_results_do_not_depend_on_the_length_of_a_pass(monkeypatch):
     for make in (np.asarray, sparse.csr_array):
-        op = TaylorOperator(make(data(n_rows=100)), degree=3, gamma=0.1)
+        op = TaylorOperator(make(data(n_rows=400)), degree=3, gamma=0.1)
         v, t = np.linspace(-1, 1, op.shape[1]), np.linspace(-1, 1, op.shape[0])
         forward, back = op @ v, op.H @ t
         with monkeypatch.context() as patch:
             patch.setattr("taylorkern._rows.PASS_MONOMIALS", 300)
-            op = TaylorOperator(make(data(n_rows=100)), degree=3, gamma=0.1)
+            op = TaylorOperator(make(data(n_rows=400)), degree=3, gamma=0.1)
             assert len(op._parts[0].passes) > 10
             assert np.array_equal(op @ v, forward)
             assert np.array_equal(op.H @ t, back)

@@ -7,19 +7,27 @@ import subprocess
 import sys
 import textwrap
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache, cached_property
 from math import sqrt
 
 import numpy as np
 import pytest
+import reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
-from taylorkern import TaylorFeatures, TaylorSVC, _rows
+from taylorkern import TaylorFeatures, TaylorSVC, _rows, _train
+from taylorkern._dual import Dual, dual_start
+from taylorkern._expansion import Expansion
+from taylorkern._loss import JOINT_LOSSES, LABEL_LOSSES, regression_loss
+from taylorkern._problem import Problem, padded
+from taylorkern._rows import check_rows
 
 LOSSES = {
     "hinge": lambda v: np.maximum(0, 1 - v),
@@ -602,6 +610,278 @@ def test_warm_start_goes_on_with_adagrad_too():
     assert model.certificate_.primal < 1.02 * reached
 
 
+# Several outputs, numbers, and losses that look at all outputs: the problem, and its solvers by themselves.
+
+CASES = [
+    ("hinge", 3),
+    ("squared_hinge", 2),
+    ("log_loss", 5),
+    ("epsilon_insensitive", 1),
+    ("epsilon_insensitive", 3),
+    ("squared_epsilon_insensitive", 1),
+    ("squared_epsilon_insensitive", 4),
+    ("squared_error", 2),
+    ("crammer_singer", 2),
+    ("crammer_singer", 4),
+    ("multinomial", 2),
+    ("multinomial", 7),
+]
+
+
+class Several:
+    """A problem of the package, and what the reference needs to know of it."""
+
+    def __init__(self, loss, n_outputs, data="dense", n_rows=60, weighted=False, favoured=False, dtype="d", C=2.0):
+        random = np.random.default_rng(0)
+        X = DATA[data](n_rows)[0].astype(dtype)
+        rows = X.toarray() if sparse.issparse(X) else X
+        name = "squared_epsilon_insensitive" if loss == "squared_error" else loss
+        self.epsilon = {"squared_error": 0.0}.get(loss, 0.2)
+        scores = np.sin(1.3 * rows @ random.normal(size=(rows.shape[1], n_outputs))) + random.normal(size=n_outputs) / 2
+        y = reference.targets(name, scores + 0.3 * random.normal(size=scores.shape))
+        weight = random.uniform(0.2, 3, size=n_rows) if weighted else None
+        favour = random.uniform(0.5, 2, size=n_outputs) if favoured else None
+        kernel = reference.kernel_of("gaussian", SETTINGS[data]["degree"], SETTINGS[data]["gamma"])
+        losses = LABEL_LOSSES | JOINT_LOSSES
+        the_loss = losses[loss] if loss in losses else regression_loss(loss, 0.2)
+        self.expansion = Expansion(rows.shape[1], **kernel.parameters)
+        self.problem = Problem(check_rows(X), y, weight, self.expansion, the_loss, C, favour=favour)
+        mean = 1.0 if weight is None else weight.mean()
+        omega = reference.weights(name, y, None if weight is None else weight / mean, favour)
+        self.asked = reference.Asked(name, y, omega, self.epsilon)
+        self.C, self.n_rows = C * mean, n_rows
+        self.Phi = reference.Basis(rows.shape[1], kernel.degree).features(rows, kernel)
+        self.K = self.Phi @ self.Phi.T
+
+    @cached_property
+    def optimum(self):
+        """(lower, upper) end for each problem."""
+        lower, upper, *_ = reference.optimum(self.asked, self.K, self.C)
+        return lower / self.n_rows, upper / self.n_rows
+
+    def objectives(self, alpha):
+        """(primal, dual) for each problem, at w(alpha)."""
+        primal, dual = reference.objectives(self.asked, self.K, self.C, alpha)
+        return primal / self.n_rows, dual / self.n_rows
+
+    def w_of(self, alpha):
+        return self.C * self.Phi.T @ (alpha * self.asked.signs)
+
+    def norms(self, w):
+        return self.asked.per_problem((w**2).sum(axis=0))
+
+    def primal_of(self, w):
+        """The objective for each problem, at any w."""
+        return self.norms(w) / (2 * self.C * self.n_rows) + self.asked.losses(self.Phi @ w).mean(axis=0)
+
+    def weights_of(self, model):
+        """The tables of a solver's model -> w; what is beyond the outputs has to be 0."""
+        w = self.expansion.to_weights(model.astype(np.float64))
+        assert not w[:, self.problem.n_outputs :].any()
+        return w[:, : self.problem.n_outputs]
+
+
+@pytest.fixture(scope="module")
+def several():
+    """The problems, made once."""
+    return cache(Several)
+
+
+def random_alpha(asked, seed=0):
+    """A feasible dual point: the slopes at random outputs."""
+    return asked.slopes(np.random.default_rng(seed).normal(size=asked.y.shape))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("data", DATA)
+@pytest.mark.parametrize(("loss", "n_outputs"), CASES)
+class TestProblem:
+    def test_objectives_equal_the_reference(self, several, loss, n_outputs, data, weighted):
+        favoured = weighted and loss in LABEL_LOSSES
+        case = several(loss, n_outputs, data, weighted=weighted, favoured=favoured)
+        problem, asked = case.problem, case.asked
+        assert problem.n_problems == len(asked.problems)
+        assert problem.lambda_ == pytest.approx(1 / (case.C * case.n_rows))
+        assert np.allclose(np.broadcast_to(problem.omega(), asked.omega.shape), asked.omega)
+        assert np.allclose(problem.mean_weight(), asked.omega[:, [of[0] for of in asked.problems]].mean(axis=0))
+        alpha = random_alpha(asked)
+        w = case.w_of(alpha)
+        table = problem.table()
+        problem.add(table, alpha)
+        assert np.allclose(case.weights_of(table), w, rtol=0, atol=1e-12 * np.abs(w).max())
+        margins = problem.margins(table, case.expansion.margin)
+        assert np.allclose(margins, asked.margins(case.Phi @ w), rtol=0, atol=1e-10)
+        norm2 = problem.norm2(alpha, margins)
+        assert np.allclose(norm2, case.norms(w), rtol=1e-10)
+        primal, dual = case.objectives(alpha)
+        assert np.allclose(problem.primal(margins, norm2), primal, rtol=1e-10)
+        assert np.allclose(problem.dual(alpha, norm2), dual, rtol=1e-10, atol=1e-10)
+        terms = problem.terms(margins, alpha)
+        assert np.allclose(terms[2], primal - dual, rtol=1e-9)
+        zero = np.zeros(asked.y.shape)
+        assert np.allclose(problem.at_zero(), asked.losses(zero).mean(axis=0), rtol=1e-12)
+
+    def test_optimum_lies_within_the_radius(self, several, loss, n_outputs, data, weighted):
+        favoured = weighted and loss in LABEL_LOSSES
+        for C in (0.1, 30.0):
+            case = several(loss, n_outputs, data, weighted=weighted, favoured=favoured, n_rows=40, C=C)
+            *_, alpha, _ = reference.optimum(case.asked, case.K, case.C)
+            norms = np.sqrt(case.norms(case.w_of(alpha)))
+            radius = case.problem.radius()
+            assert radius.shape == norms.shape
+            assert (norms <= radius * (1 + 1e-9)).all()
+            # No more than what follows from convexity alone, lambda |w|^2 <= P(0).
+            assert (case.problem.lambda_ * radius**2 <= case.problem.at_zero() * (1 + 1e-3)).all()
+
+    def test_alphas_of_other_weights_and_labels_are_made_feasible(self, several, loss, n_outputs, data, weighted):
+        case = several(loss, n_outputs, data, weighted=weighted)
+        asked, alpha = case.asked, random_alpha(case.asked)
+        same = case.problem.feasible(alpha)
+        assert np.allclose(same, alpha, rtol=1e-14, atol=1e-15)
+        assert not np.shares_memory(same, alpha)
+        larger = np.random.default_rng(1).uniform(0.5, 3, size=(case.n_rows, 1)) * alpha
+        brought = case.problem.feasible(larger)
+        assert asked.feasible(brought, 1e-14)
+        limit = asked.omega if case.problem.loss.lipschitz else np.inf
+        inside = (np.abs(larger) <= limit).all(axis=1)
+        assert np.allclose(brought[inside], larger[inside], rtol=1e-14, atol=1e-15)
+        of_other_labels = alpha[np.random.default_rng(2).permutation(case.n_rows)]
+        assert asked.feasible(case.problem.feasible(of_other_labels), 1e-14)
+
+    def test_dual_points_of_margins_are_the_slopes(self, several, loss, n_outputs, data, weighted):
+        case = several(loss, n_outputs, data, weighted=weighted)
+        f = np.random.default_rng(2).normal(size=case.asked.y.shape)
+        alpha = dual_start(case.problem, case.asked.margins(f))
+        assert np.allclose(alpha, case.asked.slopes(f), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("data", DATA)
+@pytest.mark.parametrize(("loss", "n_outputs"), CASES)
+class TestSolvers:
+    @pytest.mark.parametrize("weighted", [False, True])
+    def test_dual_solver_reaches_the_optimum_of_each_problem(self, several, loss, n_outputs, data, weighted):
+        case = several(loss, n_outputs, data, weighted=weighted, favoured=weighted and loss in LABEL_LOSSES)
+        solver = Dual(case.problem, np.random.RandomState(0), 1e-5)
+        outcome = _train.train(solver, tol=1e-5, max_iter=5000)
+        lower, upper = case.optimum
+        record = outcome.record
+        assert outcome.converged and not outcome.interrupted
+        assert record.primal.shape == record.dual.shape == lower.shape
+        assert (record.primal - record.dual <= 1e-5 * record.primal).all()
+        assert (record.dual <= upper * (1 + 1e-9)).all() and (record.primal >= lower * (1 - 1e-9)).all()
+        alpha, norm2 = solver.point()
+        w = case.weights_of(solver.model())
+        assert case.asked.feasible(alpha, 1e-13)
+        assert np.allclose(w, case.w_of(alpha), rtol=0, atol=1e-9 * np.abs(w).max())
+        assert np.allclose(norm2, case.norms(w), rtol=1e-9)
+        assert np.allclose(record.primal, case.primal_of(w), rtol=1e-9)
+        assert np.allclose(record.dual, case.objectives(alpha)[1], rtol=1e-9)
+
+    def test_single_precision_is_enough_for_a_small_gap(self, several, loss, n_outputs, data):
+        case = several(loss, n_outputs, data, dtype="f")
+        solver = Dual(case.problem, np.random.RandomState(0), 1e-4)
+        outcome = _train.train(solver, tol=1e-4, max_iter=2000)
+        assert outcome.converged and solver.model().dtype == np.float32
+        assert np.allclose(outcome.record.primal, case.primal_of(case.weights_of(solver.model())), rtol=1e-5)
+        assert (outcome.record.dual <= case.optimum[1] * (1 + 1e-5)).all()
+
+    @pytest.mark.parametrize("solver", ["pegasos", "adagrad"])
+    def test_stochastic_solvers_come_near_the_optimum_of_each_problem(self, several, loss, n_outputs, data, solver):
+        case = several(loss, n_outputs, data)
+        solver = _train.SOLVERS[solver](case.problem, np.random.RandomState(0), 1e-9)
+        record = _train.train(solver, tol=1e-9, max_iter=100).record
+        lower, upper = case.optimum
+        assert (lower * (1 - 1e-9) <= record.primal).all() and (record.primal <= 1.05 * upper).all()
+        assert np.allclose(record.primal, case.primal_of(case.weights_of(solver.model())), rtol=1e-9)
+        if solver.certified:
+            alpha, norm2 = solver.point()
+            assert case.asked.feasible(alpha, 1e-12)
+            assert np.allclose(norm2, case.norms(case.w_of(alpha)), rtol=1e-9)
+            assert (record.dual <= upper * (1 + 1e-9)).all()
+            assert np.allclose(record.dual, case.objectives(alpha)[1], rtol=1e-9, atol=1e-12)
+
+    def test_solver_goes_on_from_a_dual_point(self, several, loss, n_outputs, data):
+        case = several(loss, n_outputs, data)
+        solver = Dual(case.problem, np.random.RandomState(0), 1e-4)
+        n_cold = _train.train(solver, tol=1e-4, max_iter=2000).n_iter
+        alpha = solver.point()[0].copy()
+        warm = Dual(case.problem, np.random.RandomState(1), 1e-4, alpha.copy())
+        before = case.objectives(alpha)[1]
+        outcome = _train.train(warm, tol=1e-4, max_iter=2000)
+        assert outcome.converged and outcome.n_iter <= max(n_cold / 2, 2) and outcome.n_iter <= 8
+        assert (outcome.record.dual >= before * (1 - 1e-12)).all()
+
+    def test_restored_solver_stands_where_it_stood(self, several, loss, n_outputs, data):
+        case = several(loss, n_outputs, data)
+        solver = Dual(case.problem, np.random.RandomState(0), 1e-9)
+        solver.epoch()
+        solver.keep()
+        alpha, norm2 = solver.point()
+        alpha, norm2 = alpha.copy(), norm2.copy()
+        for copied in (True, False):  # the table's two ways back
+            solver._kept_table = solver.table.copy() if copied else None
+            solver.epoch()
+            assert not np.array_equal(solver.point()[0], alpha)
+            solver.restore()
+            assert np.array_equal(solver.point()[0], alpha) and np.array_equal(solver.point()[1], norm2)
+            w = case.weights_of(solver.model())
+            assert np.allclose(w, case.w_of(alpha), rtol=0, atol=1e-11 * np.abs(w).max())
+
+
+def test_ridge_regression_is_scikit_learns():
+    """C sum e^2 + |w|^2 / 2 is sum e^2 + |w|^2 / (2 C)."""
+    case = Several("squared_error", 2)
+    solver = Dual(case.problem, np.random.RandomState(0), 1e-12)
+    _train.train(solver, tol=1e-12, max_iter=3000)
+    ridge = KernelRidge(alpha=1 / (2 * case.C), kernel="precomputed").fit(case.K, case.asked.y)
+    assert np.allclose(case.Phi @ case.weights_of(solver.model()), ridge.predict(case.K), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_epsilon_insensitive"])
+def test_outputs_that_have_converged_are_left_alone(loss):
+    """One of them is easy: all of its targets are alike, and near 0."""
+    case = Several(loss, 3, C=20.0)
+    y = case.asked.y.copy()
+    y[:, 1] = -1 if loss == "hinge" else 0.25
+    problem = Problem(case.problem.rows.X, y, None, case.expansion, case.problem.loss, case.C)
+    solver = Dual(problem, np.random.RandomState(0), 1e-5)
+    alphas = []
+    for _ in range(3000):
+        record = solver.epoch()
+        alphas.append((solver.live.copy(), solver.alpha[:, 1].copy()))
+        if (record.primal - record.dual <= 1e-5 * record.primal).all():
+            break
+    settled = [alpha for live, alpha in alphas if not live[1]]
+    assert 5 < len(settled) < len(alphas)
+    assert all(np.array_equal(alpha, settled[0]) for alpha in settled)
+    asked = case.asked._replace(y=y)
+    lower, upper, *_ = reference.optimum(asked, case.K, case.C)
+    assert (record.dual <= upper / case.n_rows * (1 + 1e-9)).all()
+    assert (record.primal <= lower / case.n_rows * (1 + 1.1e-5)).all()
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "log_loss", "epsilon_insensitive", "squared_error"])
+@pytest.mark.parametrize("data", DATA)
+def test_pegasos_does_for_each_output_what_it_does_for_one(loss, data):
+    """The rows come in the same order, and outputs have nothing to do with one another."""
+    case = Several(loss, 5, data)
+    together = _train.SOLVERS["pegasos"](case.problem, np.random.RandomState(0), 1e-9)
+    outcome = _train.train(together, tol=1e-9, max_iter=5)
+    for k in (0, 3, 4):
+        y = np.ascontiguousarray(case.asked.y[:, [k]])
+        problem = Problem(case.problem.rows.X, y, None, case.expansion, case.problem.loss, case.C)
+        alone = _train.SOLVERS["pegasos"](problem, np.random.RandomState(0), 1e-9)
+        record = _train.train(alone, tol=1e-9, max_iter=5).record
+        assert np.allclose(alone.model()[:, 0], together.model()[:, k], rtol=0, atol=1e-11)
+        assert record.primal[0] == pytest.approx(outcome.record.primal[k], rel=1e-11)
+        assert record.dual[0] == pytest.approx(outcome.record.dual[k], rel=1e-11, abs=1e-12)
+
+
+@pytest.mark.parametrize(("dtype", "widths"), [("d", [1, 4, 4, 4, 8, 28]), ("f", [1, 8, 8, 8, 8, 32])])
+def test_several_tables_are_padded_to_vectors_of_32_bytes(dtype, widths):
+    assert [padded(n, dtype) for n in (1, 2, 3, 4, 5, 26)] == widths
+
+
 # Ctrl-C.
 
 
@@ -652,7 +932,7 @@ CHILD = """
 
     def interrupted_predict(n_jobs):
         model = TaylorSVC(degree=6, gamma=0.05, max_iter=1, shift=None, n_jobs=n_jobs).fit(X[:200], y[:200])
-        return {"seconds": stopped_after(lambda: model.predict(many))}
+        return {"seconds": stopped_after(lambda: [model.predict(many) for _ in range(1000)])}
 
 
     def interrupted_stream():

@@ -198,6 +198,97 @@ class TestLongRows:
         long_case(d, degree, dtype).check_expand(storage, np.int32)
 
 
+# Several tables side by side: less than a vector of them, whole vectors, both; and more than are taken at once.
+MANY = [1, 2, 3, 4, 5, 8, 26, 40, 70, 300, 600]
+
+
+def coefficients(n_rows, width, dtype, share):
+    """Many of them 0: so that some rows, and some vectors of tables, have none at all."""
+    random = np.random.default_rng(n_rows)
+    t = random.normal(size=(n_rows, width)) * (random.uniform(size=(n_rows, width)) < share)
+    t[1::3] = 0
+    t[0, width // 2] = 1
+    return t.astype(dtype)
+
+
+def guarded(table):
+    """A copy with NaN before and behind it, and a function that tells whether those are still there."""
+    around = np.full(table.size + 64, np.nan, dtype=table.dtype)
+    inside = around[32:-32].reshape(table.shape)
+    inside[:] = table
+    return inside, lambda: np.isnan(around[:32]).all() and np.isnan(around[-32:]).all()
+
+
+@pytest.mark.parametrize("dtype", REALS)
+@pytest.mark.parametrize("how", STORED)
+class TestManyTables:
+    @pytest.mark.parametrize(
+        ("degree", "name", "widths"), [(1, "gaussian", [2, 26]), (3, "sequence", MANY), (4, "gaussian", [5, 40, 300])]
+    )
+    def test_dot_and_add_equal_the_reference(self, instruction_set, dtype, how, degree, name, widths):
+        for width in widths:
+            few_columns(degree, name, dtype).check_dot(width, how)
+            few_columns(degree, name, dtype).check_add(width, how)
+
+    def test_each_table_has_the_result_that_it_has_alone(self, instruction_set, dtype, how):
+        case = few_columns(3, "gaussian", dtype)
+        expansion_map, Phi = case.maps[1]
+        rows, rounding = stored(case.X, how), reference.rounding(case.X, case.kernel, case.expansion.n_slots)
+        for width in MANY:
+            table = np.random.default_rng(width).normal(size=(case.expansion.n_slots, width)).astype(dtype)
+            t = coefficients(len(case.X), width, dtype, 0.5)
+            together = dot(rows, expansion_map, table), add(rows, expansion_map, table, t)
+            for k in {0, width // 2, width - 1}:
+                one, of_one = np.ascontiguousarray(table[:, k : k + 1]), np.ascontiguousarray(t[:, k : k + 1])
+                alone = dot(rows, expansion_map, one), add(rows, expansion_map, one, of_one)
+                terms = np.abs(Phi) @ np.abs(one), np.abs(one) + np.abs(Phi).T @ np.abs(of_one)
+                for several, single, sums in zip(together, alone, terms, strict=True):
+                    assert_sums_agree(several[:, k : k + 1], single, sums, rounding)
+
+    @pytest.mark.parametrize("share", [0.02, 0.4])
+    def test_add_equals_the_reference_where_most_coefficients_are_zero(self, instruction_set, dtype, how, share):
+        case = few_columns(3, "gaussian", dtype)
+        expansion_map, features = case.maps[1]
+        for width in (2, 5, 8, 26, 300, 600):
+            table = np.random.default_rng(width).normal(size=(case.expansion.n_slots, width)).astype(dtype)
+            for n_rows in (1, 8, 45):
+                t, Phi = coefficients(n_rows, width, dtype, share), features[:n_rows]
+                result = add(stored(case.X[:n_rows], how), expansion_map, table, t)
+                terms = np.abs(table) + np.abs(Phi).T @ np.abs(t)
+                tolerance = reference.rounding(case.X, case.kernel, n_rows)
+                assert_sums_agree(result, table + Phi.T @ t.astype(np.float64), terms, tolerance)
+                untouched = ~t.any(axis=0)
+                assert np.array_equal(result[:, untouched], table[:, untouched])
+
+    def test_nothing_beside_the_tables_is_read_or_written(self, instruction_set, dtype, how):
+        case, random = few_columns(3, "gaussian", dtype), np.random.default_rng(0)
+        for width in MANY:
+            for n_rows in (3, 8, 37):
+                rows = stored(case.X[:n_rows], how)
+                table, alone = guarded(random.normal(size=(case.expansion.n_slots, width)).astype(dtype))
+                t, t_alone = guarded(random.normal(size=(n_rows, width)).astype(dtype))
+                out, out_alone = guarded(t)
+                _core.dot(rows.core, case.expansion.features, 0, n_rows, table, out, rows.scratch())
+                _core.add(rows.core, case.expansion.features, 0, n_rows, table, t, rows.scratch())
+                assert np.isfinite(out).all() and np.isfinite(table).all()
+                assert alone() and t_alone() and out_alone()
+
+
+@pytest.mark.parametrize("dtype", REALS)
+@pytest.mark.parametrize("storage", ["array", "csr"])
+@pytest.mark.parametrize(("d", "width"), [(270, 3), (30, 300)])
+def test_so_many_slots_of_several_tables_that_they_are_taken_in_pieces(instruction_set, dtype, storage, d, width):
+    long_case(d, 2, dtype).check_dot(width, (storage, True))
+    long_case(d, 2, dtype).check_add(width, (storage, True))
+
+
+@lru_cache
+def few_columns(degree, name, dtype):
+    """So many rows that several of the largest groups are walked dense, and a rest."""
+    X = np.concatenate([mixed_rows({1: 13, 3: 6, 4: 5}[degree], dtype, seed) for seed in range(4)])
+    return Case(X[:75], reference.all_kernels(degree)[name])
+
+
 @pytest.mark.parametrize("dtype", REALS)
 @pytest.mark.parametrize("degree", [1, 2, 3, 4])
 def test_expand_finds_slots_far_beyond_32_bits(instruction_set, dtype, degree):
@@ -280,7 +371,7 @@ def test_rows_that_underflow_have_features_of_exactly_zero(instruction_set, dtyp
 
 @pytest.mark.parametrize("dtype", REALS)
 @pytest.mark.parametrize("how", STORED)
-@pytest.mark.parametrize("width", [1, 3])
+@pytest.mark.parametrize("width", [1, 3, 4, 26])
 def test_results_do_not_depend_on_how_rows_are_cut_into_passes(instruction_set, dtype, how, width):
     random = np.random.default_rng(1)
     X = (random.normal(size=(45, 12)) * (random.uniform(size=(45, 12)) < 0.7)).astype(dtype)

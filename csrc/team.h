@@ -1,0 +1,15 @@
+/* Threads that run a pass together. They are the caller's; here they only wait for one another. */
+#ifndef TK_TEAM_H
+#define TK_TEAM_H
+
+#include "tk.h"
+
+/* Returns when all threads of the team have come here; what they wrote before is seen by all. NULL: at once. */
+void tk_meet(tk_team *team);
+
+static inline int32_t tk_team_size(const tk_team *team)
+{
+    return team ? team->n : 1;
+}
+
+#endif

@@ -1,0 +1,64 @@
+/* Objectives and slopes, for rows whose margins are known. */
+#include <stddef.h>
+
+#include "joint.h"
+
+/* One output of a row. Returns whether it may yet want to move. */
+static int one_output(const tk_targets *t, const tk_terms *terms, int64_t row, int32_t k)
+{
+    const int64_t at = row * t->n_outputs + k, n = t->n_outputs;
+    const double v = terms->margin[at], alpha = terms->alpha ? terms->alpha[at] : 0;
+    const double omega = tk_omega(t, row, k), p = alpha / omega, target = tk_target(t, row, k);
+    const double loss = tk_loss_value(t, v), g = tk_dual_value(t, p);
+    terms->sums[k] += omega * loss;
+    terms->sums[n + k] += omega * g + alpha * target;
+    terms->sums[2 * n + k] += omega * (loss - g) + alpha * v;
+    terms->sums[3 * n + k] += alpha * (v + target);
+    return terms->active && !tk_is_settled(t, v, p, terms->slack[k], terms->near[k]);
+}
+
+static int all_outputs(const tk_targets *t, const tk_terms *terms, int64_t row)
+{
+    const int32_t n = t->n_outputs, y = tk_class_of(t, row);
+    const double *f = terms->margin + row * n, *alpha = terms->alpha ? terms->alpha + row * n : NULL;
+    const double omega = tk_omega(t, row, y), loss = tk_joint_value(t, f, y);
+    const double g = terms->alpha ? tk_joint_dual(t, alpha, y, omega) : 0;
+    double product = 0;
+    for (int32_t k = 0; terms->alpha && k < n; k++)
+        product += alpha[k] * f[k];
+    terms->sums[0] += omega * loss;
+    terms->sums[1] += g;
+    terms->sums[2] += omega * loss - g + product;
+    terms->sums[3] += product;
+    return terms->active && !tk_joint_is_settled(t, f, alpha, y, omega, terms->slack[0], terms->near[0]);
+}
+
+void tk_terms_pass(const tk_targets *targets, const int32_t *which, int64_t first, int64_t last, const tk_terms *terms)
+{
+    for (int64_t i = first; i < last; i++) {
+        const int64_t row = which ? which[i] : i;
+        int active = 0;
+        if (tk_is_joint(targets))
+            active = all_outputs(targets, terms, row);
+        else
+            for (int32_t k = 0; k < targets->n_outputs; k++)
+                if (!terms->live || terms->live[k])
+                    active |= one_output(targets, terms, row, k);
+        if (terms->active)
+            terms->active[row] = (uint8_t)active;
+    }
+}
+
+void tk_slopes(const tk_targets *targets, const double *margin, int64_t first, int64_t last, double *alpha)
+{
+    const int64_t n = targets->n_outputs;
+    for (int64_t i = first; i < last; i++) {
+        if (tk_is_joint(targets)) {
+            const int32_t y = tk_class_of(targets, i);
+            tk_joint_slopes(targets, margin + i * n, y, tk_omega(targets, i, y), alpha + i * n);
+            continue;
+        }
+        for (int32_t k = 0; k < n; k++)
+            alpha[i * n + k] = tk_omega(targets, i, k) * tk_slope(targets, margin[i * n + k]);
+    }
+}

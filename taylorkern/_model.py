@@ -1,0 +1,378 @@
+"""What the estimators share: from checked data to a trained model, and the model in the user's terms."""
+
+import warnings
+from math import isnan
+from numbers import Integral
+
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_consistent_length, check_random_state
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from ._dual import Dual, dual_start
+from ._expansion import Expansion, _positive, resolve_gamma
+from ._memory import check_memory
+from ._monomials import in_user_order, shifted_name, strongest
+from ._observe import FRAMES, CallbackSupportMixin, Observer
+from ._primal import Adagrad, Stream
+from ._problem import Problem, padded, squared_norms
+from ._rows import Rows, check_rows, dot_rows
+from ._shift import CHUNK, choose_shift
+from ._train import SOLVERS, train
+from .certificate import certify, interrupted_certificate
+
+# Tables of n_slots numbers for each output that a solver holds, the copy of the last whole epoch's model included.
+TABLES = {"dual": 2, "pegasos": 5, "adagrad": 5}
+# Bytes for each row while it works: of its own, and for each output.
+ROW_BYTES, OUTPUT_BYTES = 100, {"dual": 70, "pegasos": 70, "adagrad": 40}
+SAMPLE = 2**12  # rows that are kept to tell how often a monomial occurs
+
+
+class TaylorModel(CallbackSupportMixin, BaseEstimator):
+    """Trains and predicts K outputs f_k(x). What those mean, an estimator says by the methods that raise here."""
+
+    # What an estimator says.
+
+    def _check_own_parameters(self):
+        """Refuse wrong values of the parameters that only this estimator has."""
+        raise NotImplementedError
+
+    def _check_y(self, y):
+        """y as an array of finite values with one entry or line for each row."""
+        raise NotImplementedError
+
+    def _learn_y(self, y, classes=None):
+        """The fitted attributes that say what outputs mean, from the first y (and, with partial_fit, the classes)."""
+        raise NotImplementedError
+
+    def _encode_y(self, y, meaning, rows, sample_weight):
+        """(targets [n, K] as `Problem` takes them, weights or None, favour or None)."""
+        raise NotImplementedError
+
+    def _loss(self, meaning):
+        """The loss that is trained."""
+        raise NotImplementedError
+
+    def _n_outputs(self, meaning):
+        """K."""
+        raise NotImplementedError
+
+    def _to_model(self, table, meaning):
+        """The trained tables -> those that predict."""
+        return table
+
+    # Training.
+
+    def _fit(self, X, y, sample_weight):
+        self._check_parameters()
+        rows, y_checked = self._check_data(X, y)
+        meaning = self._learn_y(y_checked)
+        expansion = self._expand(rows.shape[1], resolve_gamma(self.gamma, rows))
+        shift = choose_shift(rows, self.shift, expansion)
+        self._check_memory(rows, expansion, shift, meaning)
+        problem = self._problem(rows, y_checked, sample_weight, meaning, expansion, shift)
+        random = check_random_state(self.random_state)
+        solver = SOLVERS[self.solver](problem, random, self.tol, **self._warm(problem, shift))
+
+        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
+        observer = Observer(
+            self,
+            {"X": X, "y": y, "metadata": metadata},
+            lambda: self._model_attributes(solver.model().copy(), problem, shift, meaning),
+        )
+        with observer.watching():
+            outcome = train(solver, tol=self.tol, max_iter=self.max_iter, observer=observer)
+        if outcome.n_iter == 0:
+            raise KeyboardInterrupt
+        alpha, norm2 = solver.point()
+        certificate = interrupted_certificate(problem, outcome.record)
+        if not outcome.interrupted:
+            try:
+                certificate = certify(problem, outcome.record.primal, alpha, norm2, random)
+            except KeyboardInterrupt:
+                outcome = outcome._replace(interrupted=True)
+        validate_data(self, X, skip_check_array=True)  # this late, so that a failed fit changes nothing
+        self.__dict__.update(self._model_attributes(solver.model(), problem, shift, meaning))
+        self.n_iter_ = outcome.n_iter
+        self.history_ = observer.history(outcome.record)
+        self.certificate_ = certificate
+        self.interrupted_ = outcome.interrupted
+        self._alpha = alpha if self.warm_start else None
+        self._stream = solver.stream() if self.warm_start and self.solver == "adagrad" else None
+        if outcome.interrupted:
+            raise KeyboardInterrupt
+        self._warn(problem, outcome)
+        return self
+
+    def _partial_fit(self, X, y, sample_weight, learn):
+        """One pass over a batch; `learn` makes the attributes of `_learn_y` in the first call."""
+        self._check_parameters()
+        first = not hasattr(self, "_table")
+        rows, y_checked = self._check_data(X, y)
+        meaning = learn(y_checked, first)
+        if first:
+            expansion = self._expand(rows.shape[1], resolve_gamma(self.gamma, rows))
+            shift = choose_shift(rows, self.shift, expansion)
+        else:
+            expansion, shift = self._grown(X, rows)
+            rows = rows.astype(self._table.dtype, copy=False)
+        self._check_memory(rows, expansion, shift, meaning, solver="adagrad")
+        problem = self._problem(rows, y_checked, sample_weight, meaning, expansion, shift, unit=1.0)
+        random = check_random_state(self.random_state)
+        stream = getattr(self, "_stream", None)
+        if stream is not None and stream.w.shape[1] != problem.width:  # two classes that were trained otherwise
+            stream = None
+        if stream is None and not first:
+            stream = Stream.after(problem, self._trained_weights(problem))
+        solver = Adagrad(problem, random, self.tol, stream=stream)
+        try:
+            solver.take_batch()
+        finally:  # after Ctrl-C too: the steps that were taken count
+            if first:
+                validate_data(self, X, skip_check_array=True)
+            self.__dict__.update(self._model_attributes(solver.model(), problem, shift, meaning))
+            self.n_iter_ = getattr(self, "n_iter_", 0) + 1
+            self._stream, self._alpha = solver.stream(), None
+            self.__dict__.pop("certificate_", None)
+        return self
+
+    def certify(self, X, y, sample_weight=None, *, max_iter=20):
+        """Find a dual point for the model, and with it a certificate. For solvers that have none, or a poor one.
+
+        Takes rows and targets that the model was trained on, and runs dual coordinate ascent for some epochs. The model
+        does not change.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The training rows.
+        y : array-like
+            Their targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Their weights.
+        max_iter : int, default=20
+            Epochs at most. More of them give a better bound.
+
+        Returns
+        -------
+        certificate : Certificate
+            Also kept as `certificate_`.
+        """
+        check_is_fitted(self)
+        check_count("max_iter", max_iter)
+        rows, y_checked = self._check_data(X, y)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        meaning = self._meaning()
+        self._check_memory(rows, self._expansion, self._shift, meaning, solver="dual")
+        rows = rows.astype(self._table.dtype, copy=False)
+        problem = self._problem(rows, y_checked, sample_weight, meaning, self._expansion, self._shift)
+        random = check_random_state(self.random_state)
+        w = self._trained_weights(problem)
+        margins = problem.margins(w)
+        norm2 = problem.per_problem(squared_norms(w)[: problem.n_outputs])
+        primal = problem.primal(margins, norm2)
+        solver = Dual(problem, random, self.tol, dual_start(problem, margins))
+        train(solver, tol=self.tol, max_iter=max_iter)
+        alpha, norm2 = solver.point()
+        self.certificate_ = certify(problem, primal, alpha, norm2, random)
+        return self.certificate_
+
+    def _trained_weights(self, problem):
+        """The model as weights of features, for each output that is trained."""
+        return self._expansion.to_weights(self._table.copy())
+
+    # Prediction.
+
+    def _outputs(self, X):
+        """f_k(x) of each row: [n_rows, K]."""
+        check_is_fitted(self)
+        X = check_rows(X, estimator=self)
+        dtype = self._table.dtype
+        if self._shift is None and X.dtype == dtype:
+            return self._values(X)
+        values = np.empty((X.shape[0], self._n_tables), dtype=dtype)
+        for first in range(0, X.shape[0], CHUNK):
+            part = X[first : first + CHUNK].astype(dtype, copy=False)
+            values[first : first + CHUNK] = self._values(part if self._shift is None else self._shift(part))
+        return values
+
+    def _values(self, X):
+        rows, n_jobs = Rows(X), effective_n_jobs(self.n_jobs)
+        rows.core.walk_dense = self._walk_dense  # as in training: a row's value does not depend on those beside it
+        values = dot_rows(rows, self._expansion, self._expansion.margin, self._table, n_jobs)
+        return values[:, : self._n_tables]
+
+    # The model in the user's terms.
+
+    def _coefficients(self):
+        """The weights of the features of the shifted rows, in the order of the user's columns: [K, n_slots]."""
+        check_is_fitted(self)
+        place = None if self._shift is None else self._shift.place
+        weights = self._expansion.to_weights(self._table.copy())[:, : self._n_tables]
+        return np.ascontiguousarray(in_user_order(self._expansion, weights, place).T)
+
+    def _top_monomials(self, k, outputs):
+        """A table for each of some outputs."""
+        check_is_fitted(self)
+        check_count("k", k)
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
+        names = [shifted_name(name, by) for name, by in zip(names, self.shift_, strict=True)]
+        place = None if self._shift is None else self._shift.place
+        weights = self._expansion.to_weights(self._table.copy())
+        return [strongest(self._expansion, weights[:, j], place, names, self._sample, int(k)) for j in outputs]
+
+    # Help.
+
+    def _check_parameters(self):
+        _positive("C", self.C)
+        _positive("tol", self.tol)
+        check_choice("solver", self.solver, SOLVERS)
+        self._check_own_parameters()
+        check_count("max_iter", self.max_iter)
+        for name in ("grow", "warm_start"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise ValueError(f"{name} must be True or False; got {getattr(self, name)!r}")
+        if not isinstance(self.verbose, Integral):
+            raise ValueError(f"verbose must be an integer; got {self.verbose!r}")
+        if self.n_jobs is not None and not isinstance(self.n_jobs, Integral):
+            raise ValueError(f"n_jobs must be an integer or None; got {self.n_jobs!r}")
+
+    def _check_data(self, X, y):
+        """(rows as `check_rows` returns them, targets)."""
+        if y is None:
+            raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
+        rows = check_rows(X, empty=False)
+        y = self._check_y(y)
+        check_consistent_length(rows, y)
+        return rows, y
+
+    def _check_memory(self, rows, expansion, shift, meaning, solver=None):
+        """Refuse what does not fit: the tables, what each row takes while it works, the shifted rows."""
+        solver = solver or self.solver
+        n_outputs = self._n_outputs(meaning)
+        n_bytes = TABLES[solver] * expansion.n_slots * padded(n_outputs, rows.dtype) * rows.dtype.itemsize
+        n_bytes += rows.shape[0] * (ROW_BYTES + OUTPUT_BYTES[solver] * n_outputs)
+        if shift is not None:
+            n_bytes += shift.bytes(rows)
+        outputs = f" for each of {n_outputs} outputs" if n_outputs > 1 else ""
+        check_memory(
+            n_bytes,
+            self.memory_limit,
+            f"training with {expansion.n_slots} monomials{outputs} on {rows.shape[0]} rows",
+        )
+
+    def _expand(self, n_columns, gamma):
+        return Expansion(n_columns, degree=self.degree, gamma=gamma, kernel=self.kernel, coef0=self.coef0)
+
+    def _problem(self, rows, y, sample_weight, meaning, expansion, shift, unit=None):
+        """Shifted rows, their targets and weights; rows of weight 0 are left out."""
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
+        targets, weight, favour = self._encode_y(y, meaning, rows, sample_weight)
+        if weight is not None and not weight.all():
+            used = weight > 0
+            if not used.any():
+                raise ValueError("Sample weights must contain at least one non-zero number.")
+            rows, targets, weight = rows[used], targets[used], weight[used]
+        if shift is not None:
+            rows = shift(rows)
+        n_jobs = effective_n_jobs(self.n_jobs)
+        loss = self._loss(meaning)
+        return Problem(rows, targets, weight, expansion, loss, float(self.C), n_jobs, unit, favour)
+
+    def _warm(self, problem, shift):
+        """Where the last fit ended, as far as that is of use for this problem: arguments of a solver."""
+        if not self.warm_start or not hasattr(self, "_table"):
+            return {}
+        if self.solver == "adagrad":
+            stream = self._stream
+            if stream is None or stream.w.dtype != problem.dtype or not _same_shift(shift, self._shift):
+                return {}
+            same = self._expansion.__reduce__() == problem.expansion.__reduce__()
+            return {"stream": stream.copy()} if same and stream.w.shape[1] == problem.width else {}
+        alpha = self._alpha
+        if alpha is None or alpha.shape != (problem.n_rows, problem.n_outputs):
+            return {}
+        return {"alpha": problem.feasible(alpha)}
+
+    def _model_attributes(self, table, problem, shift, meaning):
+        """Everything that prediction needs."""
+        expansion = problem.expansion
+        step = -(-problem.n_rows // SAMPLE)
+        return {
+            **meaning,
+            "n_features_in_": expansion.n_columns,
+            "degree_": expansion.degree,
+            "gamma_": expansion.gamma,
+            "n_slots_": expansion.n_slots,
+            "shift_": np.zeros(expansion.n_columns) if shift is None else shift.by,
+            "_table": self._to_model(table, meaning),
+            "_expansion": expansion,
+            "_shift": shift,
+            "_walk_dense": problem.rows.core.walk_dense,
+            "_sample": problem.rows.X[::step].copy(),
+        }
+
+    def _grown(self, X, rows):
+        """The expansion and shift for a batch, which may have more columns when `grow` is set."""
+        more = rows.shape[1] - self.n_features_in_
+        if not (self.grow and more > 0):
+            validate_data(self, X, reset=False, skip_check_array=True)
+            return self._expansion, self._shift
+        if hasattr(self, "feature_names_in_"):
+            raise ValueError("a model with named columns cannot grow")
+        shift = None if self._shift is None else self._shift.grow(rows.shape[1])
+        return self._expansion.grow(rows.shape[1]), shift
+
+    def _warn(self, problem, outcome):
+        n_underflowed = self.certificate_.n_underflowed
+        if n_underflowed:
+            warnings.warn(
+                f"{n_underflowed} of {problem.n_rows} rows are so far from the origin that exp(-gamma |x|^2) is 0 in "
+                f"{problem.dtype}: they have no features. Scale the data, or use a smaller gamma (it is "
+                f"{self.gamma_:.4g})",
+                RuntimeWarning,
+                stacklevel=4 + FRAMES,
+            )
+        if outcome.converged:
+            return
+        certificate = self.certificate_
+        if isnan(certificate.dual):
+            state = f"the objective {certificate.primal:.4g} still fell by more than tol={self.tol:g} an epoch"
+        else:
+            gap = max(part.relative_gap for part in certificate.parts or [certificate])
+            state = f"the relative gap is {gap:.2g}, more than tol={self.tol:g}"
+        warnings.warn(
+            f"Training stopped after {outcome.n_iter} epochs, when {state}. Raise max_iter or tol, or lower C (it is "
+            f'{self.C:g}); for large C try solver="adagrad" or {self._smoother}',
+            ConvergenceWarning,
+            stacklevel=4 + FRAMES,
+        )
+
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "_table")
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def check_count(name, value):
+    """Refuse what is not a positive integer."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        raise ValueError(f"{name} must be an integer > 0; got {value!r}")
+
+
+def check_choice(name, value, allowed):
+    """Refuse what is not one of some names."""
+    if not isinstance(value, str) or value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {value!r}")
+
+
+def _same_shift(one, other):
+    if one is None or other is None:
+        return one is other
+    return np.array_equal(one.by, other.by) and np.array_equal(one.place, other.place)
