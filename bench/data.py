@@ -6,9 +6,12 @@ folder tells how each set is scaled.
 
 import getpass
 import gzip
+import lzma
 import os
 import tempfile
 from collections.abc import Callable
+from contextlib import nullcontext
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
@@ -16,6 +19,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
+from sklearn.preprocessing import normalize
+
+from . import timit
 
 ENVIRONMENT = "TAYLORKERN_DATA"
 CACHE_VERSION = 1  # raise when a parser changes what it returns
@@ -33,17 +39,30 @@ class Source(NamedTuple):
 
     files: tuple[str, ...]
     origin: str
-    parse: Callable[..., tuple[sparse.csr_matrix, np.ndarray]]
+    parse: Callable[..., tuple[sparse.csr_matrix | np.ndarray, np.ndarray]]
 
 
 class MissingData(Exception):
     """A file of a data set is not there."""
 
 
-def parse_adult(path):
-    """Adult as LIBSVM's a9a: 0/1 columns, labels -1 and 1."""
-    X, y = load_svmlight_file(os.fspath(path), n_features=123, zero_based=False)
+def parse_svmlight(path, n_features):
+    """A file of LIBSVM's data page: plain, .xz or .bz2. Test files may lack the last columns, hence n_features."""
+    with lzma.open(path) if path.suffix == ".xz" else nullcontext(os.fspath(path)) as file:
+        return load_svmlight_file(file, n_features=n_features, zero_based=False)
+
+
+def parse_pendigits(path):
+    """Pen digits: coordinates from 0 to 100, divided by 100."""
+    X, y = parse_svmlight(path, 16)
+    X.data /= 100
     return X, y
+
+
+def parse_news20(path):
+    """News20: counts of words, each row scaled to length 1."""
+    X, y = parse_svmlight(path, 62061)
+    return normalize(X), y
 
 
 def parse_covertype(path):
@@ -65,9 +84,32 @@ def parse_mnist(images, labels):
     return X, y.astype(np.float64)
 
 
+def parse_timit(path):
+    """TIMIT, the training speakers: dense float32, labels are phonemes."""
+    return timit.split(path)[:2]
+
+
+def parse_timit_test(path):
+    """TIMIT, the other speakers."""
+    return timit.split(path)[2:]
+
+
+parse_adult = partial(parse_svmlight, n_features=123)  # columns of 0 and 1, labels -1 and 1
+parse_letter = partial(parse_svmlight, n_features=16)
+parse_dna = partial(parse_svmlight, n_features=180)
+parse_abalone = partial(parse_svmlight, n_features=8)
+
 SOURCES = {
     "adult": Source(("a9a",), "LIBSVM's data page, binary classification, a9a", parse_adult),
     "adult-test": Source(("a9a.t",), "LIBSVM's data page, binary classification, a9a (testing)", parse_adult),
+    "letter": Source(("letter.scale",), "LIBSVM's data page, multi-class, letter", parse_letter),
+    "letter-test": Source(("letter.scale.t",), "LIBSVM's data page, multi-class, letter (testing)", parse_letter),
+    "pendigits": Source(("pendigits",), "LIBSVM's data page, multi-class, pendigits", parse_pendigits),
+    "pendigits-test": Source(("pendigits.t",), "LIBSVM's data page, multi-class, pendigits (testing)", parse_pendigits),
+    "dna": Source(("dna.scale",), "LIBSVM's data page, multi-class, dna", parse_dna),
+    "dna-test": Source(("dna.scale.t",), "LIBSVM's data page, multi-class, dna (testing)", parse_dna),
+    "news20": Source(("news20",), "LIBSVM's data page, multi-class, news20", parse_news20),
+    "abalone": Source(("abalone_scale",), "LIBSVM's data page, regression, abalone", parse_abalone),
     "covertype": Source(("covtype.data.gz",), "the UCI repository, Covertype", parse_covertype),
     "mnist": Source(
         ("train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz"), "the MNIST database, training set", parse_mnist
@@ -75,6 +117,8 @@ SOURCES = {
     "mnist-test": Source(
         ("t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz"), "the MNIST database, test set", parse_mnist
     ),
+    "timit": Source(("timit.zip",), "NLTK's data, timit", parse_timit),
+    "timit-test": Source(("timit.zip",), "NLTK's data, timit", parse_timit_test),
 }
 
 
@@ -84,7 +128,7 @@ def synthetic_speech(n_rows=65536, seed=0):
 
 
 def load(name, directory):
-    """A data set by its name: those of SOURCES (CSR, float64), or "speech" (made up, dense, float32).
+    """A data set by its name: those of SOURCES (CSR, float64; TIMIT dense, float32), or "speech" (made up, the same).
 
     The order of the rows is that of the file. Raises `MissingData` with the file and its public origin.
     """
@@ -95,10 +139,15 @@ def load(name, directory):
     cached = _cache_directory() / f"{name}-{_key(paths)}.npz"
     if cached.exists():
         with np.load(cached) as saved:
+            if "X" in saved:
+                return Data(saved["X"], saved["y"])
             parts = saved["data"], saved["indices"], saved["indptr"]
             return Data(sparse.csr_matrix(parts, shape=saved["shape"]), saved["y"])
     X, y = source.parse(*paths)
-    _save(cached, data=X.data, indices=X.indices, indptr=X.indptr, shape=np.array(X.shape), y=y)
+    if isinstance(X, np.ndarray):
+        _save(cached, X=X, y=y)
+    else:
+        _save(cached, data=X.data, indices=X.indices, indptr=X.indptr, shape=np.array(X.shape), y=y)
     return Data(X, y)
 
 
@@ -115,6 +164,11 @@ def covertype_split(directory):
     order = np.random.RandomState(0).permutation(len(y))
     train, test = order[:522911], order[522911:]
     return sparse.csr_matrix(X[train]), y[train], sparse.csr_matrix(X[test]), y[test]
+
+
+def timit_split(directory):
+    """TIMIT's frames by speaker: (training rows, labels, test rows, labels)."""
+    return *load("timit", directory), *load("timit-test", directory)
 
 
 def mnist_shift(X):
@@ -146,10 +200,12 @@ def _find(name, file, directory):
     origin = f"{name} needs the file {file} ({SOURCES[name].origin})"
     if not directory:
         raise MissingData(f"{origin}: name its directory by --data DIR or ${ENVIRONMENT}")
-    path = Path(directory) / file
-    if not path.is_file():
-        raise MissingData(f"{origin}, which is not in {directory}")
-    return path
+    for folder in (Path(directory), Path(directory) / "extra"):
+        for ending in ("", ".xz", ".bz2"):
+            path = folder / (file + ending)
+            if path.is_file():
+                return path
+    raise MissingData(f"{origin}, which is not in {directory}")
 
 
 def _key(paths):
