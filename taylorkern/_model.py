@@ -22,6 +22,7 @@ from ._rows import Rows, check_rows, dot_rows
 from ._shift import CHUNK, choose_shift
 from ._train import SOLVERS, train
 from .certificate import certify, interrupted_certificate
+from .model_file import ModelFileMixin
 
 # Tables of n_slots numbers for each output that a solver holds, the copy of the last whole epoch's model included.
 TABLES = {"dual": 2, "pegasos": 5, "adagrad": 5}
@@ -30,7 +31,7 @@ ROW_BYTES, OUTPUT_BYTES = 100, {"dual": 70, "pegasos": 70, "adagrad": 40}
 SAMPLE = 2**12  # rows that are kept to tell how often a monomial occurs
 
 
-class TaylorModel(CallbackSupportMixin, BaseEstimator):
+class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
     """Trains and predicts K outputs f_k(x). What those mean, an estimator says by the methods that raise here."""
 
     # What an estimator says.

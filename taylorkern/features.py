@@ -13,6 +13,7 @@ from . import _core
 from ._expansion import Expansion, passes, resolve_gamma
 from ._memory import check_memory
 from ._rows import Rows, check_rows
+from .model_file import ModelFileMixin
 
 NAME_BYTES = 120  # of one feature name, about: the string and its place in the array
 
@@ -32,7 +33,7 @@ class Cost(NamedTuple):
     """Multiplications: one for each entry."""
 
 
-class TaylorFeatures(TransformerMixin, BaseEstimator):
+class TaylorFeatures(TransformerMixin, ModelFileMixin, BaseEstimator):
     """Monomials of the columns, scaled such that inner products are a truncated kernel.
 
     The Gaussian kernel is exp(-gamma |x|^2) exp(-gamma |x'|^2) exp(2 gamma <x, x'>). Cutting the Taylor series of the
