@@ -2,16 +2,15 @@
 
     python -m bench.multiclass --data DIR [--quick] [--only a,c] [--json FILE]
 
-One thread and CPU time, but for part d: two threads and wall time. Fitting is timed from the call to the fitted model:
-validation, shift and certificate included. Ours is timed several times and the least counts; the exact kernel, which
-takes longer, is timed once, in the same run.
+One thread and CPU time, but for part d: two threads and wall time, of the epoch alone. Else fitting is timed from the
+call to the fitted model: validation, shift and certificate included. Ours is timed several times and the least counts;
+the exact kernel, which takes longer, is timed once, in the same run.
 """
 
 import os
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import product
-from time import perf_counter
 
 import numpy as np
 from sklearn.svm import SVC
@@ -147,9 +146,8 @@ class Bench:
         model = TaylorSVC(degree=3, gamma=1 / 78, max_iter=1, random_state=0, n_jobs=n_threads, warm_start=True)
         with threadpool_limits(limits=n_threads):
             peak = product_rate()
-            start = perf_counter()
             quietly(model.fit, X, y)
-            seconds = perf_counter() - start
+            seconds = model.history_["seconds"][-1]  # of the epoch, with the objective at its end
             peak = max(peak, product_rate())
         # The margins of the epoch, those of the objective at its end, and what was added for each alpha that is not 0.
         done = model.n_slots_ * (2 * len(y) * len(model.classes_) + np.count_nonzero(model._alpha))
