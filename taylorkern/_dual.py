@@ -134,7 +134,7 @@ def block_of(problem):
     n_rows, rows = problem.n_rows, problem.rows
     monomials, eight = problem.n_monomials / n_rows, 8 if rows.core.walk_dense else 1
     pairs = monomials / eight / (rows.mean_nonzeros / eight + 5)
-    return int(2 ** np.clip(round(log2(1.5 * pairs)), 4, 8 if problem.n_outputs == 1 else 6))
+    return int(2 ** np.clip(round(log2(1.5 * pairs)), 4, 8))
 
 
 SEEN_FRACTION = 0.03  # of the last true gap: time to compute the true gap anew

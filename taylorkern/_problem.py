@@ -8,7 +8,7 @@ from sklearn.utils.extmath import row_norms
 from . import _core
 from ._expansion import PASS_MONOMIALS
 from ._loss import radius2
-from ._rows import Rows, dot_rows
+from ._rows import DENSE_GAIN, Rows, dot_rows
 
 NAN = float("nan")
 
@@ -123,8 +123,9 @@ class Problem:
 
     def passes(self, n, block=8):
         """Ranges of n rows in random order, each of about 10 ms."""
+        gain = DENSE_GAIN if self.rows.core.walk_dense else 1
         cost = max(self.n_monomials * max(self.n_outputs // 4, 1), 1)
-        step = max(1, PASS_MONOMIALS * self.n_rows // cost // block) * block
+        step = max(1, gain * PASS_MONOMIALS * self.n_rows // cost // block) * block
         for first in range(0, n, step):
             yield first, min(first + step, n)
 
