@@ -48,7 +48,8 @@ class Dual:
     def epoch(self, last=False):
         """One epoch over the active rows; the last one ends with the true gap."""
         problem, active = self.problem, self.active
-        before = problem.terms(self.margin, self.alpha, active, self.live)[1]
+        every = len(active) == problem.n_rows and self.live.all()
+        before = self.total if every else problem.terms(self.margin, self.alpha, active, self.live)[1]
         order = self.random.permutation(active)
         self.rows.set_order(order)
         for begin, end in problem.passes(len(order), self.block):
@@ -62,7 +63,7 @@ class Dual:
         seen = np.where(live, dual + gap, self.primal)
         enough = not live.any() or np.mean((gap <= self.tol * seen)[live]) >= 0.5
         if last or enough or gap[live].sum() <= SEEN_FRACTION * self.gap[live].sum() or not len(active):
-            self._evaluate()
+            self._evaluate(last)
             return Record(self.primal, self.dual, len(active), seen)
         self._choose(active, gap / np.where(seen > 0, seen, 1))
         return Record(np.where(live, NAN, self.primal), self.dual, len(active), seen)
@@ -83,10 +84,10 @@ class Dual:
         else:
             self.active = among[self._active[among] > 0]
 
-    def _evaluate(self):
-        """All margins at the present w: the objectives as they are, who is live, and who is active."""
+    def _evaluate(self, last=False):
+        """All margins at the present w: the objectives as they are, who is live, who is active from here on."""
         problem = self.problem
-        self.margin[:] = problem.margins(self.table, problem.expansion.margin)
+        problem.margins(self.table, problem.expansion.margin, out=self.margin)
         terms = problem.terms(self.margin, self.alpha)
         norm2 = np.maximum(problem.C * problem.n_rows * terms[3], 0.0)
         self.norm2[:] = norm2 * (len(norm2) / len(self.norm2))  # under a joint loss only their sum counts
@@ -95,11 +96,13 @@ class Dual:
         self.primal = self.dual + self.gap
         if not problem.loss.joint:
             self.live[:] = self.gap > self.tol * self.primal
-        if self.live.any():
+        if self.live.any() and not last:
             self._choose(None, self.gap / np.where(self.primal > 0, self.primal, 1))
 
-    def keep(self):
-        """Remember this epoch's end."""
+    def keep(self, last=False):
+        """Remember this epoch's end, when another one may be cut short."""
+        if last:
+            return
         self._kept = self.alpha.copy(), self.norm2.copy()
         # Where the table is larger than what an epoch changes, it is quicker to undo the epoch than to copy the table.
         problem = self.problem

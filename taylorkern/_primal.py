@@ -73,7 +73,7 @@ class Pegasos:
         self._next = model, alpha, norm2
         return Record(np.minimum(last, averaged), dual, problem.n_rows, np.full_like(last, NAN))
 
-    def keep(self):
+    def keep(self, last=False):
         """Remember this epoch's end."""
         self._kept = self._next
 
@@ -176,7 +176,7 @@ class Adagrad:
         self._reached = reached.sum()
         return Record(reached, np.full_like(last, NAN), problem.n_rows, np.full_like(last, NAN))
 
-    def keep(self):
+    def keep(self, last=False):
         """Remember this epoch's end."""
         self._kept = self.w.copy()
         for k in np.flatnonzero(self._better) if self.n_averaged else ():

@@ -8,9 +8,10 @@ from sklearn.utils.extmath import row_norms
 from . import _core
 from ._expansion import PASS_MONOMIALS
 from ._loss import radius2
-from ._rows import DENSE_GAIN, Rows, dot_rows
+from ._rows import DENSE_GAIN, Rows, dot_rows, share_out
 
 NAN = float("nan")
+TERMS = 2**18  # of the objectives, that a thread adds up at once
 
 
 class Problem:
@@ -87,10 +88,20 @@ class Problem:
         margin, update = margin or self.expansion.features, update or self.expansion.features
         return _core.Training(rows, margin, update, w, self.targets, block, scratch, n_threads), rows
 
-    def outputs(self, w, walked=None):
-        """f(x_i) of all rows, [n_rows, K] in float64; w holds weights of features, or goes with the map `walked`."""
-        f = dot_rows(self.rows, self.expansion, walked or self.expansion.features, w, self.n_jobs)
-        return np.ascontiguousarray(f[:, : self.n_outputs], dtype=np.float64)
+    def outputs(self, w, walked=None, out=None, finish=None):
+        """f(x_i) of all rows, [n_rows, K] in float64; w holds weights of features, or goes with the map `walked`.
+
+        `finish` is called with parts of it, and the rows that they are of, as they come.
+        """
+        f = np.empty((self.n_rows, self.n_outputs)) if out is None else out
+
+        def deliver(first, last, values):
+            f[first:last] = values[:, : self.n_outputs]
+            if finish is not None:
+                finish(f[first:last], slice(first, last))
+
+        dot_rows(self.rows, self.expansion, walked or self.expansion.features, w, self.n_jobs, deliver)
+        return f
 
     def to_margins(self, f, rows=slice(None)):
         """Outputs -> margins, in place."""
@@ -100,9 +111,9 @@ class Problem:
             f *= self.y[rows]
         return f
 
-    def margins(self, w, walked=None):
+    def margins(self, w, walked=None, out=None):
         """The margins of all rows; see `outputs`."""
-        return self.to_margins(self.outputs(w, walked))
+        return self.outputs(w, walked, out, self.to_margins)
 
     def add(self, table, alpha, walked=None):
         """Add C sum_i alpha_ik y_ik phi(x_i) to a model's tables, or to weights when `walked` are the features."""
@@ -135,15 +146,21 @@ class Problem:
         With `active`, an array of one byte for each row, it is told there who may yet want to move when this is the
         relative gap.
         """
-        sums = np.zeros((4, self.n_problems))
         near = None
         if active is not None:
             root = np.sqrt(np.maximum(gap, 0.0))
             near = np.stack([np.clip(2 * root, 0.03, 0.3) * self.unit, 0.02 * root])
-        n, step = self.n_rows if which is None else len(which), max(1, 2**20 // self.n_outputs)
-        for first in range(0, n, step):
-            last = min(first + step, n)
-            self.targets.add_terms(margins, alpha, which, first, last, live, sums, active, near)
+        n, step = self.n_rows if which is None else len(which), max(1, TERMS // self.n_outputs)
+        starts = range(0, n, step)
+        sums = np.zeros((len(starts), 4, self.n_problems))  # of each part, so that threads do not change a bit
+
+        def take(parts):
+            for part, first in parts:
+                last = min(first + step, n)
+                self.targets.add_terms(margins, alpha, which, first, last, live, sums[part], active, near)
+
+        share_out(take, enumerate(starts), min(self.n_jobs, max(len(starts), 1)))
+        sums = sums.sum(axis=0)
         return sums / self.n_rows
 
     @property

@@ -177,31 +177,39 @@ class Rows:
         return np.zeros(_core.scratch_bytes(self.core), dtype=np.uint8)
 
 
-def dot_rows(rows, expansion, walked, table, n_jobs=1):
+def dot_rows(rows, expansion, walked, table, n_jobs=1, deliver=None):
     """The inner products of all rows, under the map `walked` of an expansion, with tables [n_slots, width].
 
-    Threads take passes as they come; the results do not depend on who took which.
+    With `deliver`, nothing is returned: deliver(first, last, products) is called for parts of the rows as they come.
     """
-    out = np.empty((rows.n_rows, table.shape[1]), dtype=rows.dtype)
+    width = table.shape[1]
+    out = np.empty((rows.n_rows, width), dtype=rows.dtype) if deliver is None else None
 
     def take(passes):
         scratch = rows.scratch()
         for first, last in passes:
-            _core.dot(rows.core, walked, first, last, table, out[first:last], scratch)
+            part = np.empty((last - first, width), dtype=rows.dtype) if out is None else out[first:last]
+            _core.dot(rows.core, walked, first, last, table, part, scratch)
+            if deliver is not None:
+                deliver(first, last, part)
 
-    passes = rows.passes(expansion, max(table.shape[1] // 4, 1))
+    share_out(take, rows.passes(expansion, max(width // 4, 1)), n_jobs)
+    return out
+
+
+def share_out(take, passes, n_jobs):
+    """take(passes) in each of n_jobs threads, which get passes as they come: nothing may depend on who takes which."""
     if n_jobs == 1:
         take(passes)
-    else:
-        in_turn = _InTurn(passes)
-        with ThreadPoolExecutor(n_jobs) as pool:
-            try:
-                for future in [pool.submit(take, in_turn) for _ in range(n_jobs)]:
-                    future.result()
-            except BaseException:
-                in_turn.stopped = True
-                raise
-    return out
+        return
+    in_turn = _InTurn(passes)
+    with ThreadPoolExecutor(n_jobs) as pool:
+        try:
+            for future in [pool.submit(take, in_turn) for _ in range(n_jobs)]:
+                future.result()
+        except BaseException:
+            in_turn.stopped = True
+            raise
 
 
 class _InTurn:

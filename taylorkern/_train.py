@@ -57,7 +57,7 @@ def train(solver, *, tol, max_iter, observer=None):
             before, record = record, solver.epoch(last=n_iter + 1 == max_iter)
             finished = True
             n_iter += 1
-            solver.keep()
+            solver.keep(last=n_iter == max_iter)
             if solver.certified:
                 converged = bool(np.all(record.primal - record.dual <= tol * record.primal))
             else:
