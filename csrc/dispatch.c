@@ -117,12 +117,17 @@ void tk_use_instruction_set(int i)
 
 int64_t tk_scratch_bytes(const tk_rows *rows)
 {
-    /* Expansion walks sparsely even where tables would be walked dense. */
     const int64_t bytes = rows->real == TK_FLOAT64 ? 8 : 4;
-    const tk_sizes sparse = tk_sizes_of(1, rows->max_nonzeros, bytes),
-                   dense = tk_sizes_of(MATRIX_LANES, rows->n_columns, bytes);
-    const int64_t for_sparse = tk_total(&sparse), for_dense = rows->walk_dense ? tk_total(&dense) : 0;
-    return for_sparse > for_dense ? for_sparse : for_dense;
+    int64_t most = 0;
+    for (; rows; rows = rows->next) {
+        /* Expansion walks sparsely even where tables would be walked dense. */
+        const tk_sizes sparse = tk_sizes_of(1, rows->max_nonzeros, bytes),
+                       dense = tk_sizes_of(MATRIX_LANES, rows->n_columns, bytes);
+        const int64_t for_sparse = tk_total(&sparse), for_dense = rows->walk_dense ? tk_total(&dense) : 0;
+        most = for_sparse > most ? for_sparse : most;
+        most = for_dense > most ? for_dense : most;
+    }
+    return most;
 }
 
 int64_t tk_weigh_scratch_bytes(tk_real real, const tk_map *map)
@@ -134,7 +139,12 @@ int64_t tk_weigh_scratch_bytes(tk_real real, const tk_map *map)
 void tk_dot(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_table *table, void *out,
             void *scratch)
 {
-    sets[in_use].kernels->real[rows->real].dot(rows, map, first, last, table, out, scratch);
+    const tk_verbs *verbs = &sets[in_use].kernels->real[rows->real];
+    verbs->dot(rows, map, first, last, table, out, scratch, 0);
+    for (const tk_rows *form = rows->next; form; form = form->next) {
+        const tk_rows same = tk_form(form, rows);
+        verbs->dot(&same, map, first, last, table, out, scratch, 1);
+    }
 }
 
 void tk_add(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_table *table, const void *t,
@@ -146,7 +156,10 @@ void tk_add(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last,
 void tk_add_part(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_table *table,
                  const void *t, void *scratch, int32_t top, int32_t end)
 {
-    sets[in_use].kernels->real[rows->real].add(rows, map, first, last, table, t, scratch, top, end);
+    for (const tk_rows *form = rows; form; form = form->next) {
+        const tk_rows same = tk_form(form, rows);
+        sets[in_use].kernels->real[rows->real].add(&same, map, first, last, table, t, scratch, top, end);
+    }
 }
 
 void tk_expand(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_features *out,
@@ -163,12 +176,15 @@ void tk_weigh(tk_real real, const tk_map *map, int32_t first, int32_t last, cons
 void tk_adapt(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_adaptive *state,
               const void *t, void *scratch)
 {
-    sets[in_use].kernels->real[rows->real].adapt(rows, map, first, last, state, t, scratch);
+    for (const tk_rows *form = rows; form; form = form->next) {
+        const tk_rows same = tk_form(form, rows);
+        sets[in_use].kernels->real[rows->real].adapt(&same, map, first, last, state, t, scratch);
+    }
 }
 
 int64_t tk_gram_scratch_bytes(const tk_rows *rows, int64_t n)
 {
-    return 16 * n + 8 * (int64_t)rows->n_columns;
+    return 24 * n + 8 * (int64_t)rows->n_columns;
 }
 
 void tk_gram(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, double *gram, void *scratch)
@@ -179,5 +195,13 @@ void tk_gram(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last
 void tk_gram_part(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, double *gram, void *scratch,
                   int32_t part, int32_t parts)
 {
-    sets[in_use].kernels->real[rows->real].gram(rows, map, first, last, gram, scratch, part, parts);
+    for (const tk_rows *form = rows; form; form = form->next) {
+        const tk_rows same = tk_form(form, rows);
+        sets[in_use].kernels->real[rows->real].gram(&same, map, first, last, gram, scratch, part, parts, form != rows);
+    }
+}
+
+void tk_nearest(const tk_rows *rows, const tk_centres *centres, int64_t first, int64_t last, int32_t *cell)
+{
+    sets[in_use].kernels->nearest(rows, rows->real == TK_FLOAT64, centres, first, last, cell);
 }

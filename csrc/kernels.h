@@ -5,16 +5,17 @@
 #include "tk.h"
 
 typedef struct {
-    void (*dot)(const tk_rows *, const tk_map *, int64_t, int64_t, const tk_table *, void *, void *);
+    void (*dot)(const tk_rows *, const tk_map *, int64_t, int64_t, const tk_table *, void *, void *, int);
     void (*add)(const tk_rows *, const tk_map *, int64_t, int64_t, const tk_table *, const void *, void *, int32_t,
                 int32_t);
     void (*expand)(const tk_rows *, const tk_map *, int64_t, int64_t, const tk_features *, void *);
     void (*weigh)(const tk_map *, int32_t, int32_t, const tk_table *, void *);
     void (*adapt)(const tk_rows *, const tk_map *, int64_t, int64_t, const tk_adaptive *, const void *, void *);
-    void (*gram)(const tk_rows *, const tk_map *, int64_t, int64_t, double *, void *, int32_t, int32_t);
+    void (*gram)(const tk_rows *, const tk_map *, int64_t, int64_t, double *, void *, int32_t, int32_t, int);
 } tk_verbs;
 
 typedef struct {
+    void (*nearest)(const tk_rows *, int, const tk_centres *, int64_t, int64_t, int32_t *);
     tk_verbs real[2]; /* indexed by tk_real */
 } tk_kernels;
 

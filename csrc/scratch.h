@@ -67,6 +67,26 @@ static inline tk_sizes tk_sizes_of(int lanes, int64_t max_nonzeros, int64_t real
     return z;
 }
 
+/* Where row i is stored. */
+static inline int64_t tk_stored(const tk_rows *rows, int64_t i)
+{
+    return rows->order ? rows->order[i] : i;
+}
+
+/* The first slot of row i's tables. */
+static inline int64_t tk_base(const tk_rows *rows, int64_t i)
+{
+    return rows->base ? rows->base[tk_stored(rows, i)] : 0;
+}
+
+/* Another form of the same rows, in the same order. */
+static inline tk_rows tk_form(const tk_rows *form, const tk_rows *rows)
+{
+    tk_rows same = *form;
+    same.order = rows->order;
+    return same;
+}
+
 /* Rows that are walked at once. */
 static inline int tk_lanes(const tk_rows *rows, int32_t width)
 {

@@ -16,6 +16,7 @@
 #undef v_add
 #undef v_div
 #undef v_sqrt
+#undef v_min
 #undef v_load_n
 #undef v_store_n
 
@@ -46,6 +47,7 @@
 #define v_add(a, b) _mm512_add_ps(a, b)
 #define v_div(a, b) _mm512_div_ps(a, b)
 #define v_sqrt(a) _mm512_sqrt_ps(a)
+#define v_min(a, b) _mm512_min_ps(a, b)
 #define v_load_n(p, n) _mm512_maskz_loadu_ps((__mmask16)((1u << (n)) - 1u), p)
 #define v_store_n(p, v, n) _mm512_mask_storeu_ps(p, (__mmask16)((1u << (n)) - 1u), v)
 #else
@@ -60,6 +62,7 @@
 #define v_add(a, b) _mm512_add_pd(a, b)
 #define v_div(a, b) _mm512_div_pd(a, b)
 #define v_sqrt(a) _mm512_sqrt_pd(a)
+#define v_min(a, b) _mm512_min_pd(a, b)
 #define v_load_n(p, n) _mm512_maskz_loadu_pd((__mmask8)((1u << (n)) - 1u), p)
 #define v_store_n(p, v, n) _mm512_mask_storeu_pd(p, (__mmask8)((1u << (n)) - 1u), v)
 #endif
@@ -84,6 +87,7 @@ static const int32_t v_masks[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 
 #define v_add(a, b) _mm256_add_ps(a, b)
 #define v_div(a, b) _mm256_div_ps(a, b)
 #define v_sqrt(a) _mm256_sqrt_ps(a)
+#define v_min(a, b) _mm256_min_ps(a, b)
 #define v_mask_f(n) _mm256_loadu_si256((const __m256i *)(v_masks + 8 - (n)))
 #define v_load_n(p, n) _mm256_maskload_ps(p, v_mask_f(n))
 #define v_store_n(p, v, n) _mm256_maskstore_ps(p, v_mask_f(n), v)
@@ -99,6 +103,7 @@ static const int32_t v_masks[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 
 #define v_add(a, b) _mm256_add_pd(a, b)
 #define v_div(a, b) _mm256_div_pd(a, b)
 #define v_sqrt(a) _mm256_sqrt_pd(a)
+#define v_min(a, b) _mm256_min_pd(a, b)
 #define v_mask_d(n) _mm256_loadu_si256((const __m256i *)(v_masks + 8 - 2 * (n)))
 #define v_load_n(p, n) _mm256_maskload_pd(p, v_mask_d(n))
 #define v_store_n(p, v, n) _mm256_maskstore_pd(p, v_mask_d(n), v)
@@ -119,6 +124,7 @@ static const int32_t v_masks[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 
 #define v_add(a, b) vaddq_f32(a, b)
 #define v_div(a, b) vdivq_f32(a, b)
 #define v_sqrt(a) vsqrtq_f32(a)
+#define v_min(a, b) vminq_f32(a, b)
 #else
 #define V float64x2_t
 #define VLEN 2
@@ -130,6 +136,7 @@ static const int32_t v_masks[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 
 #define v_add(a, b) vaddq_f64(a, b)
 #define v_div(a, b) vdivq_f64(a, b)
 #define v_sqrt(a) vsqrtq_f64(a)
+#define v_min(a, b) vminq_f64(a, b)
 #endif
 #define v_zero() v_set1(0)
 #elif defined(__SSE2__) || defined(_M_X64)
@@ -146,6 +153,7 @@ static const int32_t v_masks[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 
 #define v_add(a, b) _mm_add_ps(a, b)
 #define v_div(a, b) _mm_div_ps(a, b)
 #define v_sqrt(a) _mm_sqrt_ps(a)
+#define v_min(a, b) _mm_min_ps(a, b)
 #else
 #define V __m128d
 #define VLEN 2
@@ -158,6 +166,7 @@ static const int32_t v_masks[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 
 #define v_add(a, b) _mm_add_pd(a, b)
 #define v_div(a, b) _mm_div_pd(a, b)
 #define v_sqrt(a) _mm_sqrt_pd(a)
+#define v_min(a, b) _mm_min_pd(a, b)
 #endif
 #else
 #define V real
@@ -171,6 +180,7 @@ static const int32_t v_masks[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 
 #define v_add(a, b) ((a) + (b))
 #define v_div(a, b) ((a) / (b))
 #define v_sqrt(a) NAME(square_root)(a)
+#define v_min(a, b) ((a) < (b) ? (a) : (b))
 #endif
 
 static inline V NAME(v_load_part)(const real *p, int n)

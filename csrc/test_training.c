@@ -814,13 +814,19 @@ static void test_shift(const test_case *c)
     const array by = new_reals(c->real, d), place = new_array(d * 4), moved = new_array(d * 4),
                 indptr = new_array((n + 1) * 8);
     int64_t *ends = (int64_t *)indptr.data;
-    tk_shift shift = {by.data, (const int32_t *)moved.data, 0, (const int32_t *)place.data, ends, NULL, NULL};
+    int64_t moved_ptr[] = {0, 0};
+    tk_shift shift = {.n_columns = d,
+                      .by = by.data,
+                      .moved_ptr = moved_ptr,
+                      .moved = (const int32_t *)moved.data,
+                      .place = (const int32_t *)place.data,
+                      .indptr = ends};
     int good = 1, rises = 1;
     for (int32_t j = 0; j < d; j++) {
         const double value = c->x->x[4 * d + j]; /* row 4: nothing is left of it */
         set(c->real, by, j, value);
         if (value != 0)
-            ((int32_t *)moved.data)[shift.n_moved++] = j;
+            ((int32_t *)moved.data)[moved_ptr[1]++] = j;
         ((int32_t *)place.data)[j] = (j % 2 ? j / 2 : d - 1 - j / 2);
     }
     ends[0] = 0;

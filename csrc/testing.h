@@ -361,6 +361,9 @@ static inline stored_rows store(const matrix *x, tk_real real, int as_csr, int w
     s.c.n_columns = x->d;
     s.c.max_nonzeros = longest;
     s.c.walk_dense = walk_dense;
+    s.c.base = NULL;
+    s.c.beyond = NULL;
+    s.c.next = NULL;
     return s;
 }
 

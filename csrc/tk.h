@@ -24,8 +24,13 @@ enum {
 typedef enum { TK_FLOAT32 = 0, TK_FLOAT64 = 1 } tk_real;
 
 /* Rows as they were given: CSR, or dense in C order. New numbers of columns are for CSR that is walked sparse, by
- * tk_dot, tk_add or tk_expand. */
-typedef struct {
+ * tk_dot, tk_add or tk_expand.
+ *
+ * Rows may belong to cells, each of which has tables of its own: their features are 0 in all others, and K~ of rows in
+ * different cells is 0. And they may be given several times, shifted and divided into cells otherwise: all of a row's
+ * features together are then those of its forms, and K~ is the sum. Neither is for tk_expand. */
+typedef struct tk_rows tk_rows;
+struct tk_rows {
     tk_real real;           /* type of data, and of every table and vector used with these rows */
     const void *data;       /* CSR: the stored values; dense: [n_rows][n_columns] */
     const int32_t *indices; /* CSR: columns, rising within a row; dense: NULL */
@@ -36,7 +41,10 @@ typedef struct {
     int32_t n_columns;      /* d; of new numbers, when there are such */
     int32_t max_nonzeros;   /* no row has more nonzeros than this */
     int32_t walk_dense;     /* 1: visit all d <= TK_MAX_DENSE_COLUMNS columns, eight rows at a time; 0: the nonzeros */
-} tk_rows;
+    const int64_t *base;    /* NULL; or for each stored row the first slot of its cell's tables */
+    const double *beyond; /* NULL; or for each stored row what its columns that have no number add to |x|^2, unscaled */
+    const tk_rows *next;  /* NULL; or another form of the same rows; its order is not looked at */
+};
 
 /* The feature map: the monomials, s(x), and the metric m_a. */
 typedef struct {
@@ -99,8 +107,9 @@ typedef struct {
     const void *rate; /* NULL; or [width], in the type of the tables: table k takes steps of rate[k] * eta */
 } tk_adaptive;
 
-/* For the rows first <= i < last one after the other (dense walks: eight at a time, their gradients summed up) and each
- * table k: g = t[i - first][k] phi_a(x_i), then squares[a][k] += g^2 and values[a][k] += eta g / sqrt(squares[a][k]).
+/* For the rows first <= i < last one after the other (dense walks: up to eight at a time, of one cell, their gradients
+ * summed up) and each table k: g = t[i - first][k] phi_a(x_i), then squares[a][k] += g^2 and values[a][k] += eta g /
+ * sqrt(squares[a][k]).
  */
 void tk_adapt(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_adaptive *state,
               const void *t, void *scratch);
@@ -113,13 +122,29 @@ void tk_gram(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last
 void tk_gram_part(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, double *gram, void *scratch,
                   int32_t part, int32_t parts);
 
+/* Centres of cells, in some of the columns. */
+typedef struct {
+    int32_t n_cells;
+    const int32_t *use;   /* [n_columns] a column's number among those that are looked at, or -1 */
+    const double *values; /* [columns looked at][n_cells padded to TK_CELL_GROUP] the centres */
+    const double *half;   /* [n_cells padded] half of a centre's squared norm; infinite for what is padding */
+} tk_centres;
+
+enum { TK_CELL_GROUP = 64 };
+
+/* cell[i - first]: the centre that is nearest to row i, the first of them when there are several. */
+void tk_nearest(const tk_rows *rows, const tk_centres *centres, int64_t first, int64_t last, int32_t *cell);
+
 /* Rows shifted by a vector, their columns renumbered: new rows in CSR. */
 typedef struct {
-    const void *by;       /* [n_columns], in the type of the rows */
-    const int32_t *moved; /* [n_moved] the columns where it is not 0, rising */
-    int32_t n_moved;
-    const int32_t *place; /* [n_columns] the new number of each column */
-    int64_t *indptr;      /* [n_rows + 1] */
+    const int32_t *cell;      /* NULL: one cell; or [n_rows], by where a row is stored, the cell of each */
+    int32_t n_columns;        /* that by and place have; rows may have fewer */
+    const void *by;           /* [cells][n_columns], in the type of the rows */
+    const int64_t *moved_ptr; /* [cells + 1] */
+    const int32_t *moved;     /* [moved_ptr[cell]] .. are the columns where it is not 0, rising */
+    const int32_t *place;     /* [cells][n_columns] the new number of each column; or -1: it is left out, and */
+    double *beyond;           /* [n_rows] OUT what those add to |x|^2; NULL when there are none */
+    int64_t *indptr;          /* [n_rows + 1] */
     int32_t *indices; /* NULL: indptr[first + 1 ..] is counted up from indptr[first]; else the entries are written */
     void *data;
 } tk_shift;

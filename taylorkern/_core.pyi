@@ -6,6 +6,7 @@ _Index = NDArray[np.int32] | NDArray[np.int64]
 _Scratch = NDArray[np.uint8]
 
 MAX_DENSE_COLUMNS: int
+CELL_GROUP: int
 
 class Rows:
     data: _Real
@@ -18,6 +19,10 @@ class Rows:
     itemsize: int
     max_nonzeros: int
     walk_dense: bool
+    base: NDArray[np.int64] | None
+    beyond: NDArray[np.float64] | None
+    next: Rows | None
+    n_slots: int
     def __init__(
         self,
         data: _Real,
@@ -26,6 +31,8 @@ class Rows:
         n_columns: int,
         max_nonzeros: int,
     ) -> None: ...
+    def set_cells(self, base: NDArray[np.int64], beyond: NDArray[np.float64] | None, n_slots: int) -> None: ...
+    def set_next(self, other: Rows) -> None: ...
     def set_order(self, order: NDArray[np.int32]) -> None: ...
     def set_place(self, place: NDArray[np.int32], n_front: int, n_columns: int) -> None: ...
 
@@ -63,16 +70,29 @@ def adapt(
     t: _Real,
     scratch: _Scratch,
 ) -> None: ...
+def nearest(
+    rows: Rows,
+    first: int,
+    last: int,
+    use: NDArray[np.int32],
+    centres: NDArray[np.float64],
+    half: NDArray[np.float64],
+    n_cells: int,
+    cell: NDArray[np.int32],
+) -> None: ...
 def shift_rows(
     rows: Rows,
     first: int,
     last: int,
     by: _Real,
-    moved: NDArray[np.int32],
     place: NDArray[np.int32],
+    moved: NDArray[np.int32],
+    moved_ptr: NDArray[np.int64],
+    cell: NDArray[np.int32] | None,
     indptr: NDArray[np.int64],
     indices: NDArray[np.int32] | None,
     data: _Real | None,
+    beyond: NDArray[np.float64] | None,
 ) -> None: ...
 
 LOSSES: dict[str, int]

@@ -26,6 +26,9 @@ cdef extern from "tk.h" nogil:
         int32_t n_columns
         int32_t max_nonzeros
         int32_t walk_dense
+        const int64_t *base
+        const double *beyond
+        const tk_rows *next
 
     ctypedef struct tk_map:
         int32_t degree
@@ -56,11 +59,22 @@ cdef extern from "tk.h" nogil:
         TK_INDPTR_BEYOND
         TK_INDEX_RANGE
 
+    ctypedef struct tk_centres:
+        int32_t n_cells
+        const int32_t *use
+        const double *values
+        const double *half
+
+    const int TK_CELL_GROUP
+
     ctypedef struct tk_shift:
+        const int32_t *cell
+        int32_t n_columns
         const void *by
+        const int64_t *moved_ptr
         const int32_t *moved
-        int32_t n_moved
         const int32_t *place
+        double *beyond
         int64_t *indptr
         int32_t *indices
         void *data
@@ -149,6 +163,7 @@ cdef extern from "tk.h" nogil:
     void tk_gram(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, double *gram, void *scratch)
     void tk_adapt(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_adaptive *state,
                   const void *t, void *scratch)
+    void tk_nearest(const tk_rows *rows, const tk_centres *centres, int64_t first, int64_t last, int32_t *cell)
     void tk_shift_rows(const tk_rows *rows, const tk_shift *shift, int64_t first, int64_t last)
     void tk_terms_pass(const tk_targets *targets, const int32_t *which, int64_t first, int64_t last,
                        const tk_terms *terms)
@@ -172,6 +187,7 @@ cdef extern from "tk.h" nogil:
 
 
 MAX_DENSE_COLUMNS = TK_MAX_DENSE_COLUMNS
+CELL_GROUP = TK_CELL_GROUP
 
 ctypedef fused real:
     float
@@ -186,7 +202,9 @@ cdef class Rows:
     """Rows of data, borrowed: keeps the arrays alive and C's view of them."""
 
     cdef tk_rows c
-    cdef readonly object data, indices, indptr, order, place
+    cdef readonly object data, indices, indptr, order, place, base, beyond
+    cdef readonly Rows next
+    cdef readonly int64_t n_slots
     cdef readonly Py_ssize_t n_rows, n_columns
     cdef readonly Py_ssize_t itemsize
     cdef Py_ssize_t n_stored
@@ -215,6 +233,36 @@ cdef class Rows:
         self.c.place = NULL
         self.c.n_front = 0
         self.c.walk_dense = 0
+        self.c.base, self.c.beyond, self.c.next = NULL, NULL, NULL
+        self.n_slots = 0
+
+    def set_cells(self, base, beyond, int64_t n_slots):
+        """Let row i have tables from slot base[i] on, of n_slots in all, and columns left out that add beyond[i] (or
+        None) to its squared norm."""
+        cdef const int64_t[::1] view = base
+        cdef const double[::1] more = beyond
+        cdef Py_ssize_t i
+        if view.shape[0] != self.n_stored or (more is not None and more.shape[0] != self.n_stored):
+            raise ValueError("base or beyond does not belong to these rows")
+        for i in range(view.shape[0]):
+            if not 0 <= view[i] < n_slots:
+                raise ValueError(f"base has the slot {view[i]}, outside 0 to {n_slots - 1}")
+        self.base, self.beyond, self.n_slots = base, beyond, n_slots
+        self.c.base = &view[0] if view.shape[0] else NULL
+        self.c.beyond = &more[0] if more is not None and more.shape[0] else NULL
+
+    def set_next(self, Rows other not None):
+        """Let `other` be another form of these rows."""
+        if other.n_stored != self.n_stored or other.n_columns != self.n_columns or other.itemsize != self.itemsize:
+            raise ValueError("the rows are not the same")
+        if other.n_slots != self.n_slots:
+            raise ValueError("the rows have not the same tables")
+        self.next = other
+        self.c.next = &other.c
+
+    cdef int64_t slots(self, Map map):
+        """How many slots tables have."""
+        return self.n_slots if self.c.base != NULL else map.n_slots
 
     def set_order(self, order):
         """Let row i be the one that is stored at order[i]; there are then as many rows as order has entries."""
@@ -315,7 +363,7 @@ def dot(Rows rows, Map map, int64_t first, int64_t last, const real[:, ::1] tabl
     """out[i, k] = <phi(row first + i), table[:, k]> (OUT: out)."""
     cdef tk_table c_table
     _check(rows, map, sizeof(real), first, last, out.shape[0], scratch)
-    if table.shape[0] != map.n_slots or table.shape[1] != out.shape[1]:
+    if table.shape[0] != rows.slots(map) or table.shape[1] != out.shape[1]:
         raise ValueError("table and out have the wrong shape")
     if first == last or table.shape[1] == 0:
         return
@@ -330,7 +378,7 @@ def add(Rows rows, Map map, int64_t first, int64_t last, real[:, ::1] table, con
     """table[:, k] += sum_i t[i, k] phi(row first + i) (OUT: table)."""
     cdef tk_table c_table
     _check(rows, map, sizeof(real), first, last, t.shape[0], scratch)
-    if table.shape[0] != map.n_slots or table.shape[1] != t.shape[1]:
+    if table.shape[0] != rows.slots(map) or table.shape[1] != t.shape[1]:
         raise ValueError("table and t have the wrong shape")
     if first == last or table.shape[1] == 0:
         return
@@ -366,7 +414,7 @@ def weigh(Map map, int32_t first, int32_t last, real[:, ::1] table, unsigned cha
     """table[a, :] *= metric of a, for the monomials a whose highest coordinate is in first <= j < last."""
     cdef tk_table c_table
     cdef tk_real kind = TK_FLOAT64 if sizeof(real) == 8 else TK_FLOAT32
-    if not 0 <= first <= last <= map.n_columns + 1 or table.shape[0] != map.n_slots:
+    if not 0 <= first <= last <= map.n_columns + 1 or table.shape[0] < map.first_slot(last):
         raise ValueError("table has the wrong shape")
     if scratch.shape[0] < tk_weigh_scratch_bytes(kind, &map.c) + 63:
         raise ValueError("scratch is too small")
@@ -410,7 +458,7 @@ def adapt(Rows rows, Map map, int64_t first, int64_t last, real[:, ::1] values, 
     """AdaGrad's step by t[i, k] phi(row first + i), row after row (OUT: values, squares)."""
     cdef tk_adaptive state
     _check(rows, map, sizeof(real), first, last, t.shape[0], scratch)
-    if values.shape[0] != map.n_slots or squares.shape[0] != map.n_slots:
+    if values.shape[0] != rows.slots(map) or squares.shape[0] != values.shape[0]:
         raise ValueError("values and squares have the wrong shape")
     if values.shape[1] != t.shape[1] or squares.shape[1] != t.shape[1]:
         raise ValueError("values, squares and t have the wrong shape")
@@ -422,22 +470,67 @@ def adapt(Rows rows, Map map, int64_t first, int64_t last, real[:, ::1] values, 
         tk_adapt(&rows.c, &map.c, first, last, &state, &t[0, 0], _aligned(scratch))
 
 
-def shift_rows(Rows rows, int64_t first, int64_t last, const real[::1] by, const int32_t[::1] moved,
-               const int32_t[::1] place, int64_t[::1] indptr, int32_t[::1] indices, real[::1] data):
-    """Rows first to last - 1, less `by`, with their columns renumbered.
+def nearest(Rows rows, int64_t first, int64_t last, const int32_t[::1] use, const double[:, ::1] centres,
+            const double[::1] half, Py_ssize_t n_cells, int32_t[::1] cell):
+    """The nearest centre of rows first to last - 1 (OUT: cell).
 
-    Without indices: where each row ends (OUT: indptr). With them: its entries (OUT: indices, data).
+    centres has a line for each column j that has a number use[j] >= 0, and half, the halves of their squared norms, as
+    many entries as these lines: n_cells, padded with infinities to a multiple of CELL_GROUP.
+    """
+    cdef tk_centres c
+    cdef Py_ssize_t j
+    if use.shape[0] != rows.n_columns or centres.shape[1] != half.shape[0] or half.shape[0] % TK_CELL_GROUP:
+        raise ValueError("rows and centres do not belong together")
+    if not 0 < n_cells <= half.shape[0] or not 0 <= first <= last <= rows.n_rows or cell.shape[0] != last - first:
+        raise ValueError(f"rows {first} to {last} are not there, or there are no {n_cells} centres")
+    for j in range(use.shape[0]):
+        if use[j] >= centres.shape[0]:
+            raise ValueError(f"there is no line {use[j]} of the centres")
+    if first == last or centres.shape[0] == 0:
+        cell[:] = 0
+        return
+    c.n_cells, c.use, c.values, c.half = <int32_t>n_cells, &use[0], &centres[0, 0], &half[0]
+    with nogil:
+        tk_nearest(&rows.c, &c, first, last, &cell[0])
+
+
+def shift_rows(Rows rows, int64_t first, int64_t last, const real[:, ::1] by, const int32_t[:, ::1] place,
+               const int32_t[::1] moved, const int64_t[::1] moved_ptr, const int32_t[::1] cell,
+               int64_t[::1] indptr, int32_t[::1] indices, real[::1] data, double[::1] beyond):
+    """Rows first to last - 1, less the by of each one's cell (None: all 0), with their columns renumbered.
+
+    Without indices: where each row ends (OUT: indptr). With them: its entries (OUT: indices, data, and beyond, when
+    columns are left out).
     """
     cdef tk_shift shift
-    if rows.itemsize != sizeof(real) or by.shape[0] != rows.n_columns or place.shape[0] != rows.n_columns:
+    cdef Py_ssize_t i, n_cells = by.shape[0]
+    if rows.itemsize != sizeof(real) or by.shape[1] != rows.n_columns or place.shape[1] != rows.n_columns:
         raise ValueError("rows and shift do not belong together")
+    if place.shape[0] != n_cells or moved_ptr.shape[0] != n_cells + 1 or n_cells == 0:
+        raise ValueError("the parts of a shift do not belong together")
+    for i in range(n_cells):
+        if not 0 <= moved_ptr[i] <= moved_ptr[i + 1] <= moved.shape[0]:
+            raise ValueError("moved_ptr does not belong to moved")
     if not 0 <= first <= last <= rows.n_rows or indptr.shape[0] != rows.n_rows + 1:
         raise ValueError(f"rows {first} to {last} are not there")
+    if (cell is not None and cell.shape[0] != rows.n_stored) or (cell is None and n_cells != 1):
+        raise ValueError("cell has the wrong length")
+    if beyond is not None and beyond.shape[0] != rows.n_rows:
+        raise ValueError("beyond has the wrong length")
     if first == last or rows.n_columns == 0:
         return
-    shift.by, shift.place, shift.indptr = &by[0], &place[0], &indptr[0]
+    shift.cell, shift.beyond = NULL, NULL
+    if cell is not None:
+        for i in range(cell.shape[0]):
+            if not 0 <= cell[i] < n_cells:
+                raise ValueError(f"there is no cell {cell[i]}")
+        shift.cell = &cell[0]
+    if beyond is not None:
+        shift.beyond = &beyond[0]
+    shift.n_columns = <int32_t>rows.n_columns
+    shift.by, shift.place, shift.indptr = &by[0, 0], &place[0, 0], &indptr[0]
     shift.moved = &moved[0] if moved.shape[0] else NULL
-    shift.n_moved = <int32_t>moved.shape[0]
+    shift.moved_ptr = &moved_ptr[0]
     shift.indices, shift.data = NULL, NULL
     if indices is not None:
         if indices.shape[0] < indptr[last] or data.shape[0] < indptr[last]:
@@ -568,7 +661,7 @@ cdef class Training:
 
     def __init__(self, Rows rows not None, Map margin not None, Map update not None, w, Targets targets not None,
                  int32_t block, unsigned char[::1] scratch, int32_t n_threads=1):
-        if rows.n_columns != margin.n_columns or w.ndim != 2 or w.shape[0] != margin.n_slots:
+        if rows.n_columns != margin.n_columns or w.ndim != 2 or w.shape[0] != rows.slots(margin):
             raise ValueError("rows, map and table do not belong together")
         if update.n_slots != margin.n_slots or update.n_columns != margin.n_columns or w.itemsize != rows.itemsize:
             raise ValueError("rows, map and table do not belong together")

@@ -50,7 +50,7 @@ class Dual:
         problem, active = self.problem, self.active
         every = len(active) == problem.n_rows and self.live.all()
         before = self.total if every else problem.terms(self.margin, self.alpha, active, self.live)[1]
-        order = self.random.permutation(active)
+        order = problem.together(self.random.permutation(active))
         self.rows.set_order(order)
         for begin, end in problem.passes(len(order), self.block):
             self.team.run(partial(self.state.run, begin, end))
@@ -107,7 +107,7 @@ class Dual:
         # Where the table is larger than what an epoch changes, it is quicker to undo the epoch than to copy the table.
         problem = self.problem
         self._kept_table = None
-        if problem.expansion.n_slots * problem.n_rows <= problem.n_monomials * len(self.active):
+        if problem.n_slots * problem.n_rows <= problem.n_monomials * len(self.active):
             self._kept_table = self.table.copy()
 
     def restore(self):

@@ -162,25 +162,26 @@ class Expansion:
         """The map of what is added to a model's table."""
         return self._map(float, lambda e: 1 / e) if self.degree <= BARE_TO_DEGREE else self.features
 
-    def to_table(self, w):
-        """Weights of features -> a model's table, in place."""
+    def to_table(self, w, cells=None):
+        """Weights of features -> a model's table, in place. With cells, the tables of each of them."""
         if self.degree <= BARE_TO_DEGREE:
-            self.weigh(self.features, w)
+            self.weigh(self.features, w, cells)
         return w
 
-    def to_weights(self, table):
+    def to_weights(self, table, cells=None):
         """A model's table -> weights of features, in place."""
         if self.degree <= BARE_TO_DEGREE:
-            self.weigh(self._map(lambda c: 1 / sqrt(c) if c > 0 else 0.0, sqrt), table)
+            self.weigh(self._map(lambda c: 1 / sqrt(c) if c > 0 else 0.0, sqrt), table, cells)
         return table
 
-    def weigh(self, metric, table):
+    def weigh(self, metric, table, cells=None):
         """Multiply each slot of a table (or of several, side by side) by its monomial's factor in a map."""
         if table.ndim == 1:
             table = table[:, None]
         scratch = np.zeros(_core.weigh_scratch_bytes(metric, table.itemsize), dtype=np.uint8)
-        for first, last in passes(self.ranks[-1]):
-            _core.weigh(metric, first, last, table, scratch)
+        for begin, n_columns in [(0, self.n_columns)] if cells is None else cells.tables():
+            for first, last in passes(self.ranks[-1, : n_columns + 2]):
+                _core.weigh(metric, first, last, table[begin:], scratch)
 
     def _map(self, of_coefficient, of_repeat, bare=False):
         r = self.degree

@@ -11,10 +11,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from ._cells import Cells, Sample, choose_cells
 from ._dual import Dual, dual_start
-from ._expansion import Expansion, _positive, resolve_gamma
+from ._expansion import Expansion, _positive, check_degree, resolve_gamma
 from ._memory import check_memory
-from ._monomials import in_user_order, shifted_name, strongest
+from ._monomials import in_user_order, shifted_name, strongest, strongest_in_cells
 from ._observe import FRAMES, CallbackSupportMixin, Observer
 from ._primal import Adagrad, Stream
 from ._problem import Problem, padded, squared_norms
@@ -70,11 +71,10 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         self._check_parameters()
         rows, y_checked = self._check_data(X, y)
         meaning = self._learn_y(y_checked)
-        expansion = self._expand(rows.shape[1], resolve_gamma(self.gamma, rows))
-        shift = choose_shift(rows, self.shift, expansion)
+        random = check_random_state(self.random_state)
+        expansion, shift = self._expand_rows(rows, random)
         self._check_memory(rows, expansion, shift, meaning)
         problem = self._problem(rows, y_checked, sample_weight, meaning, expansion, shift)
-        random = check_random_state(self.random_state)
         solver = SOLVERS[self.solver](problem, random, self.tol, **self._warm(problem, shift))
 
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
@@ -113,15 +113,14 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         first = not hasattr(self, "_table")
         rows, y_checked = self._check_data(X, y)
         meaning = learn(y_checked, first)
+        random = check_random_state(self.random_state)
         if first:
-            expansion = self._expand(rows.shape[1], resolve_gamma(self.gamma, rows))
-            shift = choose_shift(rows, self.shift, expansion)
+            expansion, shift = self._expand_rows(rows, random, compact=False)
         else:
             expansion, shift = self._grown(X, rows)
             rows = rows.astype(self._table.dtype, copy=False)
         self._check_memory(rows, expansion, shift, meaning, solver="adagrad")
         problem = self._problem(rows, y_checked, sample_weight, meaning, expansion, shift, unit=1.0)
-        random = check_random_state(self.random_state)
         stream = getattr(self, "_stream", None)
         if stream is not None and stream.w.shape[1] != problem.width:  # two classes that were trained otherwise
             stream = None
@@ -182,7 +181,15 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
 
     def _trained_weights(self, problem):
         """The model as weights of features, for each output that is trained."""
-        return self._expansion.to_weights(self._table.copy())
+        return self._weights()
+
+    def _weights(self):
+        """The model as weights of features."""
+        return self._expansion.to_weights(self._table.copy(), self._cells)
+
+    @property
+    def _cells(self):
+        return self._shift if isinstance(self._shift, Cells) else None
 
     # Prediction.
 
@@ -195,13 +202,12 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
             return self._values(X)
         values = np.empty((X.shape[0], self._n_tables), dtype=dtype)
         for first in range(0, X.shape[0], CHUNK):
-            part = X[first : first + CHUNK].astype(dtype, copy=False)
-            values[first : first + CHUNK] = self._values(part if self._shift is None else self._shift(part))
+            values[first : first + CHUNK] = self._values(X[first : first + CHUNK].astype(dtype, copy=False))
         return values
 
     def _values(self, X):
-        rows, n_jobs = Rows(X), effective_n_jobs(self.n_jobs)
-        rows.core.walk_dense = self._walk_dense  # as in training: a row's value does not depend on those beside it
+        rows, n_jobs = Rows(X) if self._shift is None else self._shift.rows(X), effective_n_jobs(self.n_jobs)
+        rows.walk_dense(self._walk_dense)  # as in training: a row's value does not depend on those beside it
         values = dot_rows(rows, self._expansion, self._expansion.margin, self._table, n_jobs)
         return values[:, : self._n_tables]
 
@@ -210,8 +216,11 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
     def _coefficients(self):
         """The weights of the features of the shifted rows, in the order of the user's columns: [K, n_slots]."""
         check_is_fitted(self)
+        weights = self._weights()[:, : self._n_tables]
+        if self._cells is not None:
+            parts = [in_user_order(self._expansion, weights[slots], place) for slots, place in self._cells.places()]
+            return np.ascontiguousarray(np.concatenate(parts).T)
         place = None if self._shift is None else self._shift.place
-        weights = self._expansion.to_weights(self._table.copy())[:, : self._n_tables]
         return np.ascontiguousarray(in_user_order(self._expansion, weights, place).T)
 
     def _top_monomials(self, k, outputs):
@@ -219,9 +228,12 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         check_is_fitted(self)
         check_count("k", k)
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
+        weights = self._weights()
+        if self._cells is not None:
+            args = self._cells, names, self._sample, int(k)
+            return [strongest_in_cells(self._expansion, weights[:, j], *args) for j in outputs]
         names = [shifted_name(name, by) for name, by in zip(names, self.shift_, strict=True)]
         place = None if self._shift is None else self._shift.place
-        weights = self._expansion.to_weights(self._table.copy())
         return [strongest(self._expansion, weights[:, j], place, names, self._sample, int(k)) for j in outputs]
 
     # Help.
@@ -253,7 +265,8 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         """Refuse what does not fit: the tables, what each row takes while it works, the shifted rows."""
         solver = solver or self.solver
         n_outputs = self._n_outputs(meaning)
-        n_bytes = TABLES[solver] * expansion.n_slots * padded(n_outputs, rows.dtype) * rows.dtype.itemsize
+        n_slots = shift.n_slots if isinstance(shift, Cells) else expansion.n_slots
+        n_bytes = TABLES[solver] * n_slots * padded(n_outputs, rows.dtype) * rows.dtype.itemsize
         n_bytes += rows.shape[0] * (ROW_BYTES + OUTPUT_BYTES[solver] * n_outputs)
         if shift is not None:
             n_bytes += shift.bytes(rows)
@@ -261,11 +274,36 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         check_memory(
             n_bytes,
             self.memory_limit,
-            f"training with {expansion.n_slots} monomials{outputs} on {rows.shape[0]} rows",
+            f"training with {n_slots} monomials{outputs} on {rows.shape[0]} rows",
         )
 
     def _expand(self, n_columns, gamma):
         return Expansion(n_columns, degree=self.degree, gamma=gamma, kernel=self.kernel, coef0=self.coef0)
+
+    def _expand_rows(self, rows, random, compact=True):
+        """(the expansion, the shift or the cells) for training rows."""
+        gamma = resolve_gamma(self.gamma, rows)
+        check_count("n_cells", self.n_cells)
+        check_count("n_partitions", self.n_partitions)
+        if self.n_cells == 1:
+            expansion = self._expand(rows.shape[1], gamma)
+            return expansion, choose_shift(rows, self.shift, expansion)
+        if self.kernel != "gaussian" or not isinstance(self.shift, str) or self.shift != "auto":
+            raise ValueError(
+                f"n_cells={self.n_cells} shifts the rows of each cell by its centre: that takes the Gaussian kernel "
+                f'and shift="auto"; got kernel={self.kernel!r}, shift={self.shift!r}'
+            )
+        cells = choose_cells(
+            rows,
+            self.n_cells,
+            self.n_partitions,
+            check_degree(self.degree),
+            random,
+            compact=compact,
+            n_jobs=effective_n_jobs(self.n_jobs),
+            memory_limit=self.memory_limit,
+        )
+        return self._expand(cells.n_columns, gamma), cells
 
     def _problem(self, rows, y, sample_weight, meaning, expansion, shift, unit=None):
         """Shifted rows, their targets and weights; rows of weight 0 are left out."""
@@ -277,11 +315,14 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
             if not used.any():
                 raise ValueError("Sample weights must contain at least one non-zero number.")
             rows, targets, weight = rows[used], targets[used], weight[used]
-        if shift is not None:
-            rows = shift(rows)
         n_jobs = effective_n_jobs(self.n_jobs)
+        sample = rows[:: -(-rows.shape[0] // SAMPLE)].copy()
+        rows = Rows(rows) if shift is None else shift.rows(rows, n_jobs)
         loss = self._loss(meaning)
-        return Problem(rows, targets, weight, expansion, loss, float(self.C), n_jobs, unit, favour)
+        problem = Problem(rows, targets, weight, expansion, loss, float(self.C), n_jobs, unit, favour)
+        sample = Rows(sample) if shift is None else shift.rows(sample)
+        problem.sample = sample.X if sample.cells is None else Sample.of(sample)
+        return problem
 
     def _warm(self, problem, shift):
         """Where the last fit ended, as far as that is of use for this problem: arguments of a solver."""
@@ -300,20 +341,20 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
 
     def _model_attributes(self, table, problem, shift, meaning):
         """Everything that prediction needs."""
-        expansion = problem.expansion
-        step = -(-problem.n_rows // SAMPLE)
+        expansion, cells = problem.expansion, problem.rows.cells
+        shift_ = None if cells is not None else np.zeros(expansion.n_columns) if shift is None else shift.by
         return {
             **meaning,
-            "n_features_in_": expansion.n_columns,
+            "n_features_in_": expansion.n_columns if cells is None else cells.n_features,
             "degree_": expansion.degree,
             "gamma_": expansion.gamma,
-            "n_slots_": expansion.n_slots,
-            "shift_": np.zeros(expansion.n_columns) if shift is None else shift.by,
+            "n_slots_": problem.n_slots,
+            "shift_": shift_ if cells is None else [partition.by for partition in cells.partitions],
             "_table": self._to_model(table, meaning),
             "_expansion": expansion,
             "_shift": shift,
             "_walk_dense": problem.rows.core.walk_dense,
-            "_sample": problem.rows.X[::step].copy(),
+            "_sample": problem.sample,
         }
 
     def _grown(self, X, rows):
@@ -324,6 +365,8 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
             return self._expansion, self._shift
         if hasattr(self, "feature_names_in_"):
             raise ValueError("a model with named columns cannot grow")
+        if self._cells is not None:
+            raise ValueError("a model with cells cannot grow")
         shift = None if self._shift is None else self._shift.grow(rows.shape[1])
         return self._expansion.grow(rows.shape[1]), shift
 
@@ -374,6 +417,6 @@ def check_choice(name, value, allowed):
 
 
 def _same_shift(one, other):
-    if one is None or other is None:
+    if one is None or other is None or isinstance(one, Cells) or isinstance(other, Cells):
         return one is other
     return np.array_equal(one.by, other.by) and np.array_equal(one.place, other.place)

@@ -6,6 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from . import _core
+from ._cells import Cells, Partition, Sample
 from ._expansion import Expansion
 from ._memory import check_memory
 from ._primal import FLOOR, Stream
@@ -14,9 +15,9 @@ from ._safetensors import CHUNK, DTYPES, parse
 from ._shift import Shift
 from .certificate import Certificate
 
-FORMAT, FORMAT_VERSION = "taylorkern model", 1
+FORMAT, FORMAT_VERSION = "taylorkern model", 2
 # Parameters that came with a later version of the format, {name: version}: in older files they have their defaults.
-LATER: dict[str, int] = {}
+LATER: dict[str, int] = {"n_cells": 2, "n_partitions": 2}
 HISTORY = ("epoch", "seconds", "primal", "dual", "active", "primal_seen")
 N_CERTIFICATE = 11  # numbers of a certificate
 MAX_FLOAT = float(np.finfo(np.float64).max)  # Python's, with which integers of any size compare
@@ -84,13 +85,15 @@ class _Decoder:
             "gamma_": expansion.gamma,
             "_expansion": expansion,
         }
+        if "n_partitions" in self.facts and name != "TaylorFeatures":
+            attributes["n_features_in_"] = self._count("n_features", 1)
         if "names.ends" in self.tensors:
-            attributes["feature_names_in_"] = self._strings("names", expansion.n_columns)
+            attributes["feature_names_in_"] = self._strings("names", attributes["n_features_in_"])
         if name == "TaylorFeatures":
             attributes["n_features_out_"] = expansion.n_slots
             self._check_empty()
         else:
-            attributes |= self._model(expansion, of_classes=name == "TaylorSVC")
+            attributes |= self._model(expansion, attributes["n_features_in_"], of_classes=name == "TaylorSVC")
         return name, parameters, attributes
 
     # Facts and tensors.
@@ -192,20 +195,25 @@ class _Decoder:
 
     # What trained models have.
 
-    def _model(self, expansion, of_classes):
+    def _model(self, expansion, n_features, of_classes):
         d = expansion.n_columns
         meaning, n_outputs = self._classes() if of_classes else self._targets()
         walk_dense = self._fact("walk_dense", bool)
         if walk_dense and d > _core.MAX_DENSE_COLUMNS:  # C relies on it
             raise ValueError(f"walk_dense is true for {d} columns; it can be for up to {_core.MAX_DENSE_COLUMNS}")
-        shift = self._shift(d, expansion.kernel)
+        shift, n_slots, sample = None, expansion.n_slots, self._sample(d)
+        if "n_partitions" in self.facts:
+            shift = self._cells(n_features, expansion, walk_dense)
+            n_slots, sample = shift.n_slots, self._sample_in_cells(sample, shift)
+        else:
+            shift = self._shift(d, expansion.kernel)
         attributes = {
             **meaning,
-            "n_slots_": expansion.n_slots,
+            "n_slots_": n_slots,
             "n_iter_": self._count("n_iter", 1),
             "_shift": shift,
             "_walk_dense": walk_dense,
-            "_sample": self._sample(d),
+            "_sample": sample,
             "_alpha": None,
             "_stream": None,
         }
@@ -232,11 +240,12 @@ class _Decoder:
             units = self._take("stream.unit", (self._real(),), n_trained).read()
             if (units < 0).any():
                 raise ValueError("stream.unit has negative numbers")
-        read = self._tables(tables, expansion.n_slots)
+        read = self._tables(tables, n_slots)
         attributes["_table"] = read.pop("table")
-        attributes["shift_"] = (
-            np.zeros(d) if shift is None else shift.by
-        )  # this late, when d is known to be no mere claim
+        if isinstance(shift, Cells):
+            attributes["shift_"] = [partition.by for partition in shift.partitions]
+        else:  # this late, when d is known to be no mere claim
+            attributes["shift_"] = np.zeros(d) if shift is None else shift.by
         if read:
             w, squares, average = read.values()
             n_averaged, n_seen, n_restarted, eta = numbers
@@ -291,6 +300,35 @@ class _Decoder:
         if not seen.all():
             raise ValueError(f"place does not have each of 0 to {d - 1} once")
         return Shift(by, place, nonzeros)
+
+    def _cells(self, d, expansion, walk_dense):
+        if expansion.kernel != "gaussian":
+            raise ValueError("there are cells, which only the gaussian kernel allows")
+        use = self._take("cells.use", ("I32",), d).read()
+        n_used = int((use >= 0).sum())
+        _check_places(use[None], "cells.use")
+        partitions = []
+        for p in range(self._count("n_partitions", 1)):
+            centres = self._take(f"cells.{p}.centres", ("F64",), None, n_used)
+            if centres.shape[0] < 1:
+                raise ValueError(f"cells.{p}.centres has no rows")
+            by, place = self._take(f"cells.{p}.shift", ("F64",), centres.shape[0], d), None
+            if f"cells.{p}.place" in self.tensors:
+                place = self._take(f"cells.{p}.place", ("I32",), centres.shape[0], d).read()
+                _check_places(place, f"cells.{p}.place")
+            partitions.append(Partition(use, centres.read(), by.read(), place))
+        cells = Cells(partitions, expansion.degree)
+        if cells.n_columns != expansion.n_columns:
+            raise ValueError(f"n_columns is {expansion.n_columns}, but cells have up to {cells.n_columns}")
+        if walk_dense and not cells.alike:  # C relies on it
+            raise ValueError("walk_dense is true, but some cells have fewer columns than others")
+        return cells
+
+    def _sample_in_cells(self, filled, cells):
+        base = self._take("sample.base", ("I64",), filled.shape[0]).read()
+        if len(base) % len(cells.partitions) or not np.isin(base, np.concatenate(cells.bases)).all():
+            raise ValueError("sample.base has slots at which no cell begins")
+        return Sample(filled, base)
 
     def _sample(self, d):
         """Where some training rows are not zero: CSR, or an array of bool."""
@@ -387,6 +425,14 @@ def _table(bits, values, fill, n_slots, n_outputs, padding):
         part[here[: part.size].reshape(part.shape)] = values.take(int(np.count_nonzero(here)))
     values.check_end()
     return table
+
+
+def _check_places(place, what):
+    """In each row the numbers that are not -1 are 0, 1, ... in some order."""
+    in_order = np.sort(place, axis=1)
+    n_left_out = np.count_nonzero(place < 0, axis=1)[:, None]
+    if not np.array_equal(in_order, np.maximum(np.arange(place.shape[1]) - n_left_out, -1)):
+        raise ValueError(f"{what} does not number some columns 0, 1, ... and the others -1")
 
 
 def _whole(numbers, what):

@@ -59,13 +59,27 @@ class Monomial(NamedTuple):
     """{column: power}."""
 
 
+class CellMonomial(NamedTuple):
+    """The same in a cell, where it differs in its shift."""
+
+    name: str
+    weight: float
+    share: float
+    powers: dict[int, int]
+    cell: int
+    """Which cell: counted over all partitions."""
+
+
 class MonomialTable(list):
     """Monomials, which print as a table."""
 
     def __str__(self):
         width = max((len(m.name) for m in self), default=0)
-        lines = [f"{'monomial':<{max(width, 8)}} {'weight':>12} {'share':>8}"]
-        lines += [f"{m.name:<{max(width, 8)}} {m.weight:>12.4g} {m.share:>8.2%}" for m in self]
+        cells = any(isinstance(m, CellMonomial) for m in self)
+        lines = [f"{'monomial':<{max(width, 8)}} {'weight':>12} {'share':>8}" + (f" {'cell':>6}" if cells else "")]
+        for m in self:
+            cell = f" {m.cell:>6}" if cells else ""
+            lines.append(f"{m.name:<{max(width, 8)}} {m.weight:>12.4g} {m.share:>8.2%}{cell}")
         return "\n".join(lines)
 
 
@@ -92,19 +106,56 @@ def strongest(expansion, table, place, names, sample, k):
     monomials : MonomialTable
         Strongest first; zero weights are left out.
     """
+    slots = _largest(table, k)
+    user = np.arange(expansion.n_columns) if place is None else np.argsort(place)
+    filled = _filled(sample)
+    out = MonomialTable()
+    for slot in slots:
+        powers = expansion.powers_of(int(slot))
+        by_user = dict(sorted((int(user[j]), power) for j, power in powers.items()))
+        name = monomial_name(by_user, names, " * ")
+        out.append(Monomial(name, float(table[slot]), float(_present(filled, powers).mean()), by_user))
+    return out
+
+
+def strongest_in_cells(expansion, table, cells, names, sample, k):
+    """The same for the tables of cells; the sample is a `Sample`."""
+    begins = np.concatenate(cells.bases)
+    first_cells = np.cumsum([0] + [len(base) for base in cells.bases])
+    filled, n_sample = _filled(sample.filled), len(sample.base) // len(cells.partitions)
+    out = MonomialTable()
+    for slot in _largest(table, k):
+        cell = int(np.searchsorted(begins, slot, side="right")) - 1
+        p = int(np.searchsorted(first_cells, cell, side="right")) - 1
+        partition, number = cells.partitions[p], cell - first_cells[p]
+        powers = expansion.powers_of(int(slot - begins[cell]))
+        user = np.arange(cells.n_features)
+        if partition.place is not None:
+            user = np.argsort(np.where(partition.place[number] < 0, cells.n_features, partition.place[number]))
+        here = (sample.base == begins[cell]) & _present(filled, powers)
+        by_user = dict(sorted((int(user[j]), power) for j, power in powers.items()))
+        shifted = {j: shifted_name(names[j], partition.by[number, j]) for j in by_user}
+        name = monomial_name(by_user, shifted, " * ")
+        out.append(CellMonomial(name, float(table[slot]), float(here.sum() / n_sample), by_user, cell))
+    return out
+
+
+def _largest(table, k):
+    """The slots of the k largest weights, largest first, without zeros."""
     size = np.abs(table)
     slots = np.argpartition(size, -k)[-k:] if k < len(table) else np.arange(len(table))
     slots = slots[np.lexsort((slots, -size[slots]))]
-    user = np.arange(expansion.n_columns) if place is None else np.argsort(place)
-    filled = sparse.csc_array(sample != 0) if sparse.issparse(sample) else sample != 0
-    out = MonomialTable()
-    for slot in slots[size[slots] > 0]:
-        powers = expansion.powers_of(int(slot))
-        here = np.ones(sample.shape[0], dtype=bool)
-        for j in powers:
-            column = filled[:, [j]]
-            here &= column.toarray()[:, 0] if sparse.issparse(column) else column[:, 0]
-        by_user = {int(user[j]): power for j, power in powers.items()}
-        name = monomial_name(by_user, names, " * ")
-        out.append(Monomial(name, float(table[slot]), float(here.mean()), dict(sorted(by_user.items()))))
-    return out
+    return slots[size[slots] > 0]
+
+
+def _filled(X):
+    return sparse.csc_array(X != 0) if sparse.issparse(X) else X != 0
+
+
+def _present(filled, columns):
+    """Which rows have all of these columns."""
+    here = np.ones(filled.shape[0], dtype=bool)
+    for j in columns:
+        column = filled[:, [j]]
+        here &= column.toarray()[:, 0] if sparse.issparse(column) else column[:, 0]
+    return here

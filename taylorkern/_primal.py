@@ -48,7 +48,7 @@ class Pegasos:
         if self.epochs & (self.epochs - 1) == 0:  # a power of two: so the average is always over half of the epochs
             self.average[:] = 0
             state.begin_average(self.average, np.zeros(problem.n_outputs))
-        order = self.random.permutation(problem.n_rows).astype(np.int32)
+        order = problem.together(self.random.permutation(problem.n_rows))
         self.rows.set_order(order)
         for begin, end in problem.passes(len(order), self.block):
             state.run(begin, end)
@@ -86,7 +86,7 @@ class Pegasos:
 
     def model(self):
         """The table that predicts: the averaged iterate, or the last one where that is better."""
-        return self.problem.expansion.to_table(self._kept[0].copy())
+        return self.problem.to_table(self._kept[0].copy())
 
     def point(self):
         """A feasible dual point, and |w(alpha)|^2 for each problem."""
@@ -141,10 +141,10 @@ class Adagrad:
 
     def _steps(self, lambda_):
         state = _core.Adagrad(self.training, self.squares, self.eta, self.unit)
-        self._run(state, self.random.permutation(self.problem.n_rows).astype(np.int32), lambda_)
+        self._run(state, self.problem.together(self.random.permutation(self.problem.n_rows)), lambda_)
 
     def _run(self, state, order, lambda_):
-        problem, n_slots = self.problem, self.problem.expansion.n_slots
+        problem, n_slots = self.problem, self.problem.n_slots
         self.rows.set_order(order)
         # The regulariser takes a pass over the tables: several times an epoch, but not so often that it costs much.
         parts = int(np.clip(problem.n_monomials // (8 * n_slots), 1, 16))
@@ -191,7 +191,7 @@ class Adagrad:
 
     def model(self):
         """The table that predicts: the averaged iterate, or the last one where that is better."""
-        return self.problem.expansion.to_table(self._kept.copy())
+        return self.problem.to_table(self._kept.copy())
 
     def point(self):
         """It has none."""
@@ -201,7 +201,7 @@ class Adagrad:
         """The step size that does best on a sample of the rows: up or down from 1, as long as that is better."""
         problem = self.problem
         n_sample = min(max(problem.n_rows // 8, SEARCH_ROWS // 8), SEARCH_ROWS)
-        order = self.random.permutation(problem.n_rows)[:n_sample].astype(np.int32)
+        order = problem.together(self.random.permutation(problem.n_rows)[:n_sample])
         found = {1.0: self._try(1.0, order)}
         for factor in (3.0, 1 / 3):
             eta = factor
@@ -280,7 +280,7 @@ def floor_of(problem, unit):
 
 def _grown(table, problem, fill=0):
     """The table with slots for new columns, which come behind the others."""
-    more = problem.expansion.n_slots - len(table)
+    more = problem.n_slots - len(table)
     if more == 0:
         return table
     behind = np.empty((more, table.shape[1]), dtype=table.dtype)

@@ -1,9 +1,8 @@
 """The problem that is trained: rows, what is asked of them, a kernel expansion, a loss and C; and its objectives."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils.extmath import row_norms
 
 from . import _core
 from ._expansion import PASS_MONOMIALS
@@ -11,6 +10,7 @@ from ._loss import radius2
 from ._rows import DENSE_GAIN, Rows, dot_rows, share_out
 
 NAN = float("nan")
+TOGETHER = 2**15  # rows of several partitions that are brought into the order of the first one's cells
 TERMS = 2**18  # of the objectives, that a thread adds up at once
 
 
@@ -24,7 +24,7 @@ class Problem:
 
     Parameters
     ----------
-    X : ndarray or CSR
+    X : ndarray, CSR or Rows
         Rows as they are walked.
     y : ndarray of shape (n_rows, K), of int8 or float64
         -1 or 1 (joint losses: 1 for a row's class); or numbers.
@@ -45,7 +45,7 @@ class Problem:
     """
 
     def __init__(self, X, y, weight, expansion, loss, C, n_jobs=1, unit=None, favour=None):
-        self.rows = Rows(X)
+        self.rows = X if isinstance(X, Rows) else Rows(X)
         self.y = y if y.ndim == 2 else y[:, None]
         self.expansion = expansion
         self.loss = loss
@@ -59,7 +59,8 @@ class Problem:
         if favour is not None and loss.joint:
             raise ValueError("a row has one weight under a joint loss")
         self.favour = favour
-        self.C = C * unit
+        # The kernel is the mean over the forms of the rows, and what is walked its sum.
+        self.C = C * unit / sum(1 for _ in self.rows.forms())
         self.lambda_ = 1 / (self.C * self.n_rows)
         self.of_labels = self.y.dtype == np.int8
         labels, numbers = (self.y, None) if self.of_labels else (None, self.y)
@@ -67,6 +68,7 @@ class Problem:
         self.rows.check_longest(expansion)
         self.n_monomials = self.rows.choose_walk(expansion)
         self._scratch = self.rows.scratch()
+        self.sample: Any = None  # some of the rows, for the model to keep
 
     @property
     def width(self):
@@ -75,7 +77,29 @@ class Problem:
 
     def table(self):
         """Tables of zeros, [n_slots, width]."""
-        return np.zeros((self.expansion.n_slots, self.width), dtype=self.dtype)
+        return np.zeros((self.n_slots, self.width), dtype=self.dtype)
+
+    @property
+    def n_slots(self):
+        """Of the tables; with cells, of all of them together."""
+        return self.rows.core.n_slots or self.expansion.n_slots
+
+    def to_table(self, w):
+        """Weights of features -> a model's table, in place."""
+        return self.expansion.to_table(w, self.rows.cells)
+
+    def together(self, order):
+        """Rows in an order, but those of one cell together, as far as they come in the same part of it."""
+        order = order.astype(np.int32, copy=False)
+        base = self.rows.core.base
+        if base is None:
+            return order
+        # The tables of one partition know nothing of other cells: the order of the cells is of no importance.
+        step = len(order) if self.rows.next is None else TOGETHER
+        for first in range(0, len(order), max(step, 1)):
+            part = order[first : first + step]
+            part[:] = part[np.argsort(base[part], kind="stable")]
+        return order
 
     def training(self, w, block, margin=None, update=None, n_threads=1):
         """C's view of the problem, with tables to train, and the rows to put in order: (training, rows).
@@ -189,9 +213,11 @@ class Problem:
 
     def steepest(self):
         """The largest omega K~(x, x)."""
-        z = self.expansion.scale**2 * row_norms(self.rows.X, squared=True).astype(np.float64)
-        with np.errstate(over="ignore", invalid="ignore"):
-            norms = self.expansion.series(z.copy()) * np.exp(-2 * self.expansion.decay * z)
+        norms = np.zeros(self.n_rows)
+        for form in self.rows.forms():
+            z = self.expansion.scale**2 * form.squares()
+            with np.errstate(over="ignore", invalid="ignore"):
+                norms += self.expansion.series(z.copy()) * np.exp(-2 * self.expansion.decay * z)
         return float(np.max(np.nan_to_num(norms, posinf=np.finfo(np.float64).max) * self.omega().max(axis=1)))
 
     def at_zero(self):

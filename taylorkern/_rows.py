@@ -4,9 +4,11 @@ from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from functools import cached_property
 from threading import Lock
+from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_array, validate_data
 
 from . import _core
@@ -26,10 +28,19 @@ class Rows:
     ----------
     X : ndarray in C order, or canonical CSR, of float32 or float64
         As `check_rows` returns it.
+
+    Attributes
+    ----------
+    cells : Cells or None
+        What divided them into cells.
+    next : Rows or None
+        Another form of the same rows: shifted and divided otherwise.
     """
 
     def __init__(self, X):
         self.X = X
+        self.cells: Any = None
+        self.next: Rows | None = None
         self.dtype = X.dtype
         self.n_rows, self.n_columns = X.shape
         if sparse.issparse(X):
@@ -41,11 +52,15 @@ class Rows:
         else:
             self.core = _core.Rows(X, None, None, self.n_columns, self.n_columns)
 
-    def twin(self):
-        """C's view of the same rows once more: one to put in an order of its own."""
+    def twin(self, alone=False):
+        """C's view of the same rows once more: one to put in an order of its own; `alone`, without its other forms."""
         core = self.core
         twin = _core.Rows(core.data, core.indices, core.indptr, self.n_columns, core.max_nonzeros)
         twin.walk_dense = core.walk_dense
+        if core.base is not None:
+            twin.set_cells(core.base, core.beyond, core.n_slots)
+        if core.next is not None and not alone:
+            twin.set_next(core.next)
         return twin
 
     def part(self, which, columns=None, n_front=0):
@@ -65,6 +80,17 @@ class Rows:
             part.core.set_place(place, n_front, len(columns))
         part.n_rows, part.n_columns = part.core.n_rows, part.core.n_columns
         return part
+
+    def forms(self):
+        """These rows, and the other forms of them."""
+        yield self
+        if self.next is not None:
+            yield from self.next.forms()
+
+    def squares(self):
+        """|x|^2 of each row, unscaled, with what has been left out of it."""
+        squares = row_norms(self.X, squared=True).astype(np.float64)
+        return squares if self.core.beyond is None else squares + self.core.beyond
 
     def lengths(self):
         """The number of nonzeros of each row, a bounded number of rows at a time: (first row, lengths)."""
@@ -92,19 +118,23 @@ class Rows:
 
     @property
     def mean_nonzeros(self):
-        """How many nonzeros a row has, on average."""
-        return float(self.histogram @ np.arange(len(self.histogram))) / max(self.n_rows, 1)
+        """How many nonzeros a row has, on average, in all its forms together."""
+        counts = (form.histogram for form in self.forms())
+        return sum(float(count @ np.arange(len(count))) for count in counts) / max(self.n_rows, 1)
 
     def monomials(self, expansion):
-        """(total, longest row): numbers of nonzero monomials, exactly."""
-        counts = self.histogram
-        present = np.flatnonzero(counts)
-        total = sum(int(counts[m]) * expansion.monomials(m) for m in present)
-        return total, (expansion.monomials(present[-1]) if len(present) else 0)
+        """(total, longest row): numbers of nonzero monomials, exactly. Of all forms, and of the longest."""
+        total = longest = 0
+        for form in self.forms():
+            counts = form.histogram
+            present = np.flatnonzero(counts)
+            total += sum(int(counts[m]) * expansion.monomials(m) for m in present)
+            longest = max(longest, int(present[-1]) if len(present) else 0)
+        return total, expansion.monomials(longest)
 
     def passes(self, expansion, cost=1):
         """Ranges of rows (first, last), each worth about PASS_MONOMIALS / cost; whole blocks of dense rows."""
-        worth = PASS_MONOMIALS // cost
+        worth = PASS_MONOMIALS // (cost * sum(1 for _ in self.forms()))
         if self.core.walk_dense:
             step = max(1, worth * DENSE_GAIN // expansion.n_slots // GROUP) * GROUP
             for first in range(0, self.n_rows, step):
@@ -127,14 +157,22 @@ class Rows:
 
     def check_longest(self, expansion):
         """Refuse rows with too many monomials to be walked in one go."""
-        expansion.check_row(np.flatnonzero(self.histogram)[-1] if self.n_rows else 0)
+        for form in self.forms():
+            expansion.check_row(np.flatnonzero(form.histogram)[-1] if self.n_rows else 0)
 
     def choose_walk(self, expansion):
         """Walk all columns of these rows, or their nonzeros only: whichever costs less. Returns how many monomials."""
         total, _ = self.monomials(expansion)
-        every = self.n_rows * expansion.n_slots
-        self.core.walk_dense = 0 < self.n_columns <= _core.MAX_DENSE_COLUMNS and every < DENSE_GAIN * total
+        forms = list(self.forms())
+        every = self.n_rows * expansion.n_slots * len(forms)
+        dense = 0 < self.n_columns <= _core.MAX_DENSE_COLUMNS and every < DENSE_GAIN * total
+        self.walk_dense(dense and (self.cells is None or self.cells.alike))
         return every if self.core.walk_dense else total
+
+    def walk_dense(self, dense):
+        """Walk all columns, in all forms, or not."""
+        for form in self.forms():
+            form.core.walk_dense = dense
 
     def sort(self):
         """Visit rows with the same last columns one after the other.
@@ -183,6 +221,9 @@ def dot_rows(rows, expansion, walked, table, n_jobs=1, deliver=None):
     With `deliver`, nothing is returned: deliver(first, last, products) is called for parts of the rows as they come.
     """
     width = table.shape[1]
+    if rows.core.walk_dense and rows.cells is not None:
+        out = _dot_cells(rows, expansion, walked, table, n_jobs)
+        return out if deliver is None else deliver(0, rows.n_rows, out)
     out = np.empty((rows.n_rows, width), dtype=rows.dtype) if deliver is None else None
 
     def take(passes):
@@ -194,6 +235,25 @@ def dot_rows(rows, expansion, walked, table, n_jobs=1, deliver=None):
                 deliver(first, last, part)
 
     share_out(take, rows.passes(expansion, max(width // 4, 1)), n_jobs)
+    return out
+
+
+def _dot_cells(rows, expansion, walked, table, n_jobs):
+    """The same for dense rows in cells: those of one cell are walked together."""
+    out = np.zeros((rows.n_rows, table.shape[1]), dtype=rows.dtype)
+    for form in rows.forms():
+        order = np.argsort(form.core.base, kind="stable").astype(np.int32)
+        twin = form.twin(alone=True)
+        twin.set_order(order)
+
+        def take(passes, twin=twin, order=order):
+            scratch = rows.scratch()
+            for first, last in passes:
+                part = np.empty((last - first, table.shape[1]), dtype=rows.dtype)
+                _core.dot(twin, walked, first, last, table, part, scratch)
+                out[order[first:last]] += part
+
+        share_out(take, rows.passes(expansion, max(table.shape[1] // 4, 1)), n_jobs)
     return out
 
 

@@ -44,14 +44,11 @@ class Shift:
             if sparse.issparse(X):
                 X = X.toarray()
             return X - self.by.astype(X.dtype) if self.by.any() else X
-        rows, n_rows = Rows(X), X.shape[0]
-        by = self.by.astype(X.dtype)
-        moved = np.flatnonzero(by).astype(np.int32)
-        indptr = np.zeros(n_rows + 1, dtype=np.int64)
-        _core.shift_rows(rows.core, 0, n_rows, by, moved, self.place, indptr, None, None)
-        indices, data = np.empty(indptr[-1], dtype=np.int32), np.empty(indptr[-1], dtype=X.dtype)
-        _core.shift_rows(rows.core, 0, n_rows, by, moved, self.place, indptr, indices, data)
-        return sparse.csr_array((data, indices, indptr), shape=X.shape)
+        return shift_rows(X, self.by[None], self.place[None])
+
+    def rows(self, X, n_jobs=1):
+        """The same as `Rows`."""
+        return Rows(self(X))
 
     def bytes(self, X):
         """About how much memory shifted rows take; 0 when X itself is used."""
@@ -67,6 +64,23 @@ class Shift:
         if place is not None:
             place = np.concatenate([place, np.arange(old, n_columns, dtype=np.int32)])
         return Shift(by, place, self.nonzeros)
+
+
+def shift_rows(X, by, place, cell=None, beyond=None):
+    """Rows less the by of their cells, as CSR, with column j as number place[cell, j]; -1: it is left out.
+
+    What is left out of a row adds to its squared norm; that is written to `beyond`.
+    """
+    rows, n_rows = Rows(X).core, X.shape[0]
+    by = by.astype(X.dtype)
+    moved = np.nonzero(by)
+    moved_ptr = np.searchsorted(moved[0], np.arange(len(by) + 1))
+    shift = by, place, moved[1].astype(np.int32), moved_ptr, cell
+    indptr = np.zeros(n_rows + 1, dtype=np.int64)
+    _core.shift_rows(rows, 0, n_rows, *shift, indptr, None, None, None)
+    indices, data = np.empty(indptr[-1], dtype=np.int32), np.empty(indptr[-1], dtype=X.dtype)
+    _core.shift_rows(rows, 0, n_rows, *shift, indptr, indices, data, beyond)
+    return sparse.csr_array((data, indices, indptr), shape=X.shape)
 
 
 def choose_shift(X, shift, expansion):

@@ -5,7 +5,6 @@ from math import isnan, sqrt
 
 import numpy as np
 from scipy.special import gammainc
-from sklearn.utils.extmath import row_norms
 
 from . import _core
 from ._expansion import Expansion
@@ -172,8 +171,14 @@ def _interrupted(primal, dual, high):
 
 def row_residuals(problem):
     """(|Pperp phi(x)|^2 of each row, how many rows have no features left)."""
+    forms = [_residuals(problem, form) for form in problem.rows.forms()]
+    return sum(residuals for residuals, _ in forms), int(sum(gone for _, gone in forms) // len(forms))
+
+
+def _residuals(problem, form):
+    """The same for one form of the rows."""
     expansion = problem.expansion
-    t = expansion.scale**2 * row_norms(problem.rows.X, squared=True).astype(np.float64)
+    t = expansion.scale**2 * form.squares()
     if expansion.kernel == "gaussian":
         gone = np.exp(-expansion.decay * t).astype(problem.dtype) == 0
         return np.where(gone, 1.0, gammainc(expansion.degree + 1, t)), int(gone.sum())
@@ -199,8 +204,9 @@ def _sampled_sums(problem, alpha, residuals, random):
     drawn = np.searchsorted(cumulated, random.uniform(0, total, BLOCKS * block_rows), side="right")
     drawn = np.minimum(drawn, problem.n_rows - 1).astype(np.int32)
     means = np.empty((BLOCKS, problem.n_problems))
-    for block, (rows, z) in enumerate(_products(problem, drawn, block_rows)):
-        cut = _cut(problem.expansion, z, residuals[rows])
+    forms = [_cuts(problem, form, drawn, block_rows) for form in problem.rows.forms()]
+    for block, cuts in enumerate(zip(*forms, strict=True)):
+        rows, cut = drawn[block * block_rows : (block + 1) * block_rows], sum(cuts)
         np.fill_diagonal(cut, 0)
         signed = alpha[rows] / size[rows, None]
         if problem.signs is not None:
@@ -210,18 +216,23 @@ def _sampled_sums(problem, alpha, residuals, random):
     return means.mean(axis=0), *(values.std(axis=0, ddof=1) / sqrt(BLOCKS) for values in (means, means.sum(axis=1)))
 
 
-def _products(problem, drawn, block_rows):
-    """(rows, their inner products) for each block of rows."""
-    expansion = problem.expansion
+def _cuts(problem, form, drawn, block_rows):
+    """K - K~ of all pairs in each block of rows, in one form of them."""
+    expansion, (residuals, _) = problem.expansion, _residuals(problem, form)
     # The kernel whose series is its argument, z itself.
     linear = Expansion(expansion.n_columns, degree=1, gamma=expansion.scale**2, kernel=(0.0, 1.0)).features
-    rows = problem.rows.twin()
+    rows = form.twin(alone=True)
     rows.set_order(drawn)
     scratch = np.zeros(_core.gram_scratch_bytes(rows, block_rows), dtype=np.uint8)
     for first in range(0, len(drawn), block_rows):
         z = np.empty((block_rows, block_rows))
         _core.gram(rows, linear, first, first + block_rows, z, scratch)
-        yield drawn[first : first + block_rows], z
+        some = drawn[first : first + block_rows]
+        cut = _cut(expansion, z, residuals[some])
+        if rows.base is not None:
+            base = rows.base[some]
+            cut[base[:, None] != base] = 0
+        yield cut
 
 
 def _cut(expansion, z, residuals):

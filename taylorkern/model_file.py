@@ -189,12 +189,14 @@ def _encode_model(model, tensors, of_classes):
         tensors["offset"] = tensor(np.atleast_1d(np.asarray(model.offset_, dtype=np.float64)))
     n_outputs = model._n_tables
     _put_table(tensors, "table", model._table[:, :n_outputs])
-    if model._shift is not None:
+    if model._cells is not None:
+        facts |= _put_cells(tensors, model._cells, model._sample)
+    elif model._shift is not None:
         facts["nonzeros"] = float(model._shift.nonzeros)
         tensors["shift"] = tensor(model._shift.by)
         if model._shift.place is not None:
             tensors["place"] = tensor(model._shift.place)
-    _put_sample(tensors, model._sample)
+    _put_sample(tensors, model._sample if model._cells is None else model._sample.filled)
     if hasattr(model, "interrupted_"):
         facts["interrupted"] = bool(model.interrupted_)
     if hasattr(model, "history_"):
@@ -246,6 +248,18 @@ def _put_table(tensors, name, table, least=False):
     tensors[f"{name}.values"] = Tensor(table.dtype, (n_touched,), lambda: (part[touched(part)] for part in parts()))
     if least:
         tensors[f"{name}.fill"] = tensor(fill)
+
+
+def _put_cells(tensors, cells, sample):
+    """Centres and shifts of all cells; returns the facts on them."""
+    tensors["cells.use"] = tensor(cells.partitions[0].use)
+    for p, partition in enumerate(cells.partitions):
+        tensors[f"cells.{p}.centres"] = tensor(partition.centres)
+        tensors[f"cells.{p}.shift"] = tensor(partition.by)
+        if partition.place is not None:
+            tensors[f"cells.{p}.place"] = tensor(partition.place)
+    tensors["sample.base"] = tensor(sample.base)
+    return {"n_features": cells.n_features, "n_partitions": len(cells.partitions)}
 
 
 def _put_sample(tensors, sample):

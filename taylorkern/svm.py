@@ -64,6 +64,13 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
         What is subtracted from each row before it is expanded. The Gaussian kernel does not change by it, and the
         approximation gets better. "auto" takes the most frequent value of each column where that makes it sparse, and
         its mean otherwise; kernels that are not shift invariant are then not shifted.
+    n_cells : int, default=1
+        Rows are divided by the nearest of so many centres, which k-means finds, and each cell gets its own shift and
+        its own tables. For bandwidths that are small beside the data: an expansion is good near the point at which it
+        is taken. The kernel is then the Gaussian one between rows of one cell, and 0 between others.
+    n_partitions : int, default=1
+        Rows are divided into cells so many times, and the kernel is the mean of them: no row is near the border of a
+        cell in all of them. Training takes as many times longer.
     multi_class : {"ovr", "crammer_singer", "multinomial"}, default="ovr"
         What is trained when there are more than two classes. "ovr": each class against the rest. "crammer_singer": the
         hinge loss of Crammer and Singer, one problem for all classes. "multinomial": their cross entropy, with
@@ -107,7 +114,7 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
     n_slots_ : int
         The number of monomials, C(n_features + r, r).
     shift_ : ndarray of shape (n_features_in_,)
-        What was subtracted from each column.
+        What was subtracted from each column. With cells: for each partition an array of shape (cells, n_features_in_).
     coef_ : ndarray of shape (1, n_slots_) or (n_classes, n_slots_)
         The weights of the features that `TaylorFeatures` makes of the shifted rows; built when asked for.
     n_iter_ : int
@@ -170,6 +177,8 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
         loss="hinge",
         solver="dual",
         shift="auto",
+        n_cells=1,
+        n_partitions=1,
         multi_class="ovr",
         class_weight=None,
         tol=1e-3,
@@ -189,6 +198,8 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
         self.loss = loss
         self.solver = solver
         self.shift = shift
+        self.n_cells = n_cells
+        self.n_partitions = n_partitions
         self.multi_class = multi_class
         self.class_weight = class_weight
         self.tol = tol
@@ -539,6 +550,8 @@ class TaylorSVR(RegressorMixin, TaylorModel):
         See `TaylorSVC`.
     shift : {"auto"}, None or array-like of shape (n_features,), default="auto"
         What is subtracted from each row before it is expanded; see `TaylorSVC`.
+    n_cells, n_partitions : int, default=1
+        Cells, and how many times rows are divided into them; see `TaylorSVC`.
     center : bool, default=True
         Whether the (weighted) mean of the targets is subtracted before training, and added to predictions.
     tol : float, default=1e-3
@@ -574,7 +587,7 @@ class TaylorSVR(RegressorMixin, TaylorModel):
     n_slots_ : int
         The number of monomials, C(n_features + r, r).
     shift_ : ndarray of shape (n_features_in_,)
-        What was subtracted from each column.
+        What was subtracted from each column. With cells: for each partition an array of shape (cells, n_features_in_).
     offset_ : float or ndarray of shape (n_targets,)
         What was subtracted from the targets, and is added to predictions.
     coef_ : ndarray of shape (n_slots_,) or (n_targets, n_slots_)
@@ -618,6 +631,8 @@ class TaylorSVR(RegressorMixin, TaylorModel):
         loss="epsilon_insensitive",
         solver="dual",
         shift="auto",
+        n_cells=1,
+        n_partitions=1,
         center=True,
         tol=1e-3,
         max_iter=1000,
@@ -637,6 +652,8 @@ class TaylorSVR(RegressorMixin, TaylorModel):
         self.loss = loss
         self.solver = solver
         self.shift = shift
+        self.n_cells = n_cells
+        self.n_partitions = n_partitions
         self.center = center
         self.tol = tol
         self.max_iter = max_iter

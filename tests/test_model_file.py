@@ -462,7 +462,7 @@ def test_the_safetensors_library_opens_the_files(tmp_path, data, case):
         assert np.array_equal(tensors["table.values"], table[table != 0])
     with safetensors.safe_open(path, "np") as file:
         metadata = file.metadata()
-    assert metadata["format"] == "taylorkern model" and metadata["version"] == "1"
+    assert metadata["format"] == "taylorkern model" and metadata["version"] == "2"
     assert metadata["estimator"] == type(model).__name__ and metadata["n_slots"] == str(model.n_slots_)
     assert json.loads(metadata["parameters"]) == model.get_params()
     header, payload = split(path.read_bytes())
@@ -617,6 +617,8 @@ def mutated_files():
         (stream.fit(S, np.arange(12) % 3), S),
         (TaylorSVR(degree=2, shift=np.ones(2), max_iter=2).fit(pd.DataFrame(X, columns=["a", "b"]), X), X),
         (TaylorFeatures(degree=2, kernel=(1.0, 2.0, 1.0)).fit(X), X),
+        (TaylorSVC(degree=2, n_cells=2, n_partitions=2, max_iter=2).fit(S, np.arange(12) % 2), S),
+        (TaylorSVR(degree=2, n_cells=3, max_iter=2).fit(X, X), X),
     ]
 
 
@@ -714,7 +716,7 @@ def numbers(name, at, value):
     [
         (fact("format", "cat pictures"), "no model of taylorkern"),
         (without("format"), "no model of taylorkern"),
-        (fact("version", "2"), "version '2' of the format, written by 'taylorkern .*reads versions up to 1"),
+        (fact("version", "3"), "version '3' of the format, written by 'taylorkern .*reads versions up to 2"),
         (fact("version", "01"), "version '01'"),
         (fact("version", "0"), "version '0'"),
         (without("version"), "version None"),
@@ -1189,7 +1191,7 @@ GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.safetensors"))
 
 
 def test_golden_files_are_there():
-    assert len(GOLDEN) >= 7
+    assert len(GOLDEN) >= 16
     assert all(path.stat().st_size < 4096 for path in GOLDEN)
 
 

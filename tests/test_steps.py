@@ -245,15 +245,16 @@ def shift(X, storage, by, place, cuts=(), order=None):
     """(indptr, indices, data) of X - by with its columns renumbered; counted and filled in pieces."""
     rows = stored(X, (storage, False), order)
     pieces = list(pairwise([0, *cuts, rows.n_rows]))
-    by, place = by.astype(X.dtype), np.asarray(place, dtype=np.int32)
+    by, place = by.astype(X.dtype)[None], np.asarray(place, dtype=np.int32)[None]
     moved = np.flatnonzero(by).astype(np.int32)
+    parts = by, place, moved, np.array([0, len(moved)]), None
     indptr = np.zeros(rows.n_rows + 1, dtype=np.int64)
     for first, last in pieces:
-        _core.shift_rows(rows, first, last, by, moved, place, indptr, None, None)
+        _core.shift_rows(rows, first, last, *parts, indptr, None, None, None)
     counted, n = indptr.copy(), indptr[-1]
     indices, data = np.full(n + 3, -7, dtype=np.int32), np.full(n + 3, np.nan, dtype=X.dtype)
     for first, last in reversed(pieces):
-        _core.shift_rows(rows, first, last, by, moved, place, indptr, indices, data)
+        _core.shift_rows(rows, first, last, *parts, indptr, indices, data, None)
     assert np.array_equal(indptr, counted)
     assert (indices[n:] == -7).all() and np.isnan(data[n:]).all()
     return indptr, indices[:n], data[:n]
@@ -1247,12 +1248,15 @@ class TestBoundary:
 
     def test_shift_rows(self):
         good = {
-            "by": np.zeros(3),
+            "by": np.zeros((1, 3)),
+            "place": np.arange(3, dtype=np.int32)[None],
             "moved": np.zeros(0, dtype=np.int32),
-            "place": np.arange(3, dtype=np.int32),
+            "moved_ptr": np.array([0, 0]),
+            "cell": None,
             "indptr": np.array([0, 3, 6, 9, 12]),
             "indices": np.zeros(12, dtype=np.int32),
             "data": np.zeros(12),
+            "beyond": None,
         }
 
         def refused(message, first=0, last=4, **changed):
@@ -1260,9 +1264,16 @@ class TestBoundary:
                 _core.shift_rows(self.rows(), first, last, *(good | changed).values())
 
         _core.shift_rows(self.rows(), 0, 4, *good.values())
-        refused("belong together", by=np.zeros(2))
-        refused("belong together", place=np.arange(4, dtype=np.int32))
-        refused("belong together", by=np.zeros(3, dtype=np.float32), data=np.zeros(12, dtype=np.float32))
+        refused("belong together", by=np.zeros((1, 2)))
+        refused("belong together", place=np.arange(4, dtype=np.int32)[None])
+        refused("belong together", by=np.zeros((1, 3), dtype=np.float32), data=np.zeros(12, dtype=np.float32))
+        refused("belong together", by=np.zeros((2, 3)))
+        refused("moved_ptr", moved_ptr=np.array([0, 1]))
+        refused("moved_ptr", moved_ptr=np.array([1, 0]))
+        refused("cell", cell=np.zeros(3, dtype=np.int32))
+        refused("no cell 1", cell=np.ones(4, dtype=np.int32))
+        refused("no cell -1", cell=-np.ones(4, dtype=np.int32))
+        refused("beyond", beyond=np.zeros(3))
         refused("dtype", data=np.zeros(12, dtype=np.float32))
         refused("dtype", indices=np.zeros(12, dtype=np.int64))
         refused("dtype", moved=np.zeros(0, dtype=np.int64))

@@ -16,7 +16,7 @@ from scipy import sparse
 from taylorkern import TaylorFeatures, TaylorSVC, TaylorSVR
 
 FOLDER = Path(__file__).parent
-VERSION = 1
+VERSION = 2
 
 
 def rows(n_rows=24, n_columns=3, seed=0):
@@ -76,6 +76,17 @@ def features():
     return TaylorFeatures(degree=3, kernel=[1.0, 1.0, 0.5, 0.25]).fit(X), X
 
 
+def cells():
+    X = np.hstack([rows(20, 1), flags(20, 3).toarray()])
+    model = TaylorSVC(degree=2, gamma=0.5, solver="adagrad", max_iter=3, n_cells=2, n_partitions=2, random_state=0)
+    return model.fit(X, X[:, 0] * (X[:, 2] - 0.5) > 0), X
+
+
+def dense_cells():
+    X = rows(40)
+    return TaylorSVR(degree=2, gamma=0.5, n_cells=4, max_iter=5, tol=0.1, random_state=0).fit(X, X[:, 0] * X[:, 1]), X
+
+
 MODELS = (
     two_classes,
     classes_with_stream,
@@ -84,6 +95,8 @@ MODELS = (
     regression_few_slots,
     regression_two_targets,
     features,
+    cells,
+    dense_cells,
 )
 
 
