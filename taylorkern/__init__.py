@@ -1,12 +1,43 @@
 """Gaussian-kernel machines on explicit Taylor features that are walked, never stored."""
 
-from importlib.metadata import version
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-from .features import TaylorFeatures
-from .kernel import taylor_kernel
-from .model_file import load
-from .operator import TaylorOperator
-from .svm import TaylorSVC, TaylorSVR
+if TYPE_CHECKING:
+    from .features import TaylorFeatures
+    from .kernel import taylor_kernel
+    from .model_file import load
+    from .operator import TaylorOperator
+    from .svm import TaylorSVC, TaylorSVR
 
 __all__ = ["TaylorFeatures", "TaylorOperator", "TaylorSVC", "TaylorSVR", "load", "taylor_kernel"]
-__version__ = version("taylorkern")
+
+# Imported when they are first asked for: the command line needs few of them, and is to start quickly.
+_WHERE = {
+    "TaylorFeatures": "features",
+    "TaylorOperator": "operator",
+    "TaylorSVC": "svm",
+    "TaylorSVR": "svm",
+    "load": "model_file",
+    "taylor_kernel": "kernel",
+}
+_MODULES = {"certificate", "features", "kernel", "model_file", "operator", "stream", "svm"}
+
+
+def __getattr__(name):
+    if name in _WHERE:
+        value = getattr(import_module(f".{_WHERE[name]}", __name__), name)
+    elif name in _MODULES:
+        value = import_module(f".{name}", __name__)
+    elif name == "__version__":
+        from importlib.metadata import version
+
+        value = version("taylorkern")
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return sorted({*globals(), *_WHERE, *_MODULES, "__version__"})

@@ -9,13 +9,10 @@ from math import comb
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
-from sklearn.cluster import KMeans
-from threadpoolctl import threadpool_limits
 
 from . import _core
 from ._memory import check_memory
-from ._rows import Rows, share_out
+from ._rows import Csr, Rows, is_csr, share_out
 from ._shift import SPARSE_SHARE, _centre, _readable, _share_filled, shift_rows
 
 SAMPLE_ROWS = 48  # that the centres are found from, for each of them
@@ -75,8 +72,8 @@ class Partition:
     def shifted(self, X, cell, beyond=None):
         """The rows of these cells, shifted and renumbered."""
         if self.place is not None:
-            return shift_rows(X, self.by, self.place, cell, beyond)
-        X = X.toarray() if sparse.issparse(X) else X
+            return Csr(*shift_rows(X, self.by, self.place, cell, beyond), X.shape)
+        X = X.toarray() if is_csr(X) else X
         return X - self.by.astype(X.dtype)[cell]
 
 
@@ -121,7 +118,7 @@ class Cells:
         """About how much memory rows take in all their forms."""
         dense = sum(partition.place is None for partition in self.partitions)
         n_bytes = dense * X.shape[0] * X.shape[1] * X.dtype.itemsize
-        stored = X.nnz if sparse.issparse(X) else X.size
+        stored = len(X.data) if is_csr(X) else X.size
         return n_bytes + (len(self.partitions) - dense) * stored * (X.dtype.itemsize + 4)
 
     def tables(self):
@@ -144,19 +141,16 @@ class Cells:
             cell = partition.cell(X, n_jobs)
             some = partition.place is not None and bool((partition.place < 0).any())
             beyond = np.zeros(X.shape[0]) if some else None
-            rows = Rows(self._narrowed(partition.shifted(X, cell, beyond)))
+            X_shifted = partition.shifted(X, cell, beyond)
+            if is_csr(X_shifted):  # it has as many columns as the largest cell of all partitions
+                X_shifted = X_shifted._replace(shape=(X.shape[0], self.n_columns))
+            rows = Rows(X_shifted)
             rows.core.set_cells(base[cell], beyond, self.n_slots)
             rows.cells, rows.next = self, following
             if following is not None:
                 rows.core.set_next(following.core)
             following = rows
         return following
-
-    def _narrowed(self, X):
-        """Renumbered rows have as many columns as the largest cell."""
-        if not sparse.issparse(X):
-            return X
-        return sparse.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], self.n_columns))
 
 
 class Sample(NamedTuple):
@@ -168,9 +162,14 @@ class Sample(NamedTuple):
     @classmethod
     def of(cls, rows):
         """Of `Rows` in cells."""
-        forms = [form.X != 0 for form in rows.forms()]
-        filled = sparse.csr_array(sparse.vstack(forms)) if sparse.issparse(forms[0]) else np.concatenate(forms)
-        return cls(filled, np.concatenate([form.core.base for form in rows.forms()]))
+        from scipy import sparse
+
+        base = np.concatenate([form.core.base for form in rows.forms()])
+        forms = [form.X for form in rows.forms()]
+        if not any(map(is_csr, forms)):
+            return cls(np.concatenate(forms) != 0, base)
+        forms = [sparse.csr_array(form[:3], form.shape) if is_csr(form) else form for form in forms]
+        return cls(sparse.csr_array(sparse.vstack(forms)) != 0, base)
 
 
 def choose_cells(X, n_cells, n_partitions, degree, random, *, compact=True, n_jobs=1, memory_limit=None):
@@ -206,7 +205,7 @@ def choose_cells(X, n_cells, n_partitions, degree, random, *, compact=True, n_jo
     chosen = np.flatnonzero(continuous if continuous.any() else filled > 0)
     use = np.full(n_features, -1, dtype=np.int32)
     use[chosen] = np.arange(len(chosen))
-    moved = shift_rows(X, around[None], np.arange(n_features, dtype=np.int32)[None])
+    moved = Csr(*shift_rows(X, around[None], np.arange(n_features, dtype=np.int32)[None]), X.shape)
     partitions = []
     for _ in range(n_partitions):
         centres = _centres(X, n_cells, chosen, random)
@@ -223,10 +222,10 @@ def choose_cells(X, n_cells, n_partitions, degree, random, *, compact=True, n_jo
 def _places(X, cell, by, degree, compact):
     """The numbers of columns in each cell, by how often they are not zero; None for rows that are dense."""
     identity = np.broadcast_to(np.arange(X.shape[1], dtype=np.int32), by.shape).copy()
-    shifted = shift_rows(X, by, identity, cell)
+    shifted = Csr(*shift_rows(X, by, identity, cell), X.shape)
     filled = _sums(shifted, cell, len(by))
-    nonzeros = round(shifted.nnz / max(X.shape[0], 1))
-    if not sparse.issparse(X) and comb(X.shape[1] + degree, degree) < 2 * comb(nonzeros + degree, degree):
+    nonzeros = round(len(shifted.data) / max(X.shape[0], 1))
+    if not is_csr(X) and comb(X.shape[1] + degree, degree) < 2 * comb(nonzeros + degree, degree):
         return None
     place = np.empty(by.shape, dtype=np.int32)
     np.put_along_axis(place, np.argsort(-filled, axis=1, kind="stable"), identity, axis=1)
@@ -237,13 +236,16 @@ def _places(X, cell, by, degree, compact):
 
 def _centres(X, n_cells, columns, random):
     """Centres by k-means on a sample of the rows, in some columns."""
+    from sklearn.cluster import KMeans
+    from threadpoolctl import threadpool_limits
+
     n_sample = min(X.shape[0], max(LEAST_SAMPLE, SAMPLE_ROWS * n_cells))
     sample = X[np.sort(random.permutation(X.shape[0])[:n_sample])][:, columns]
-    if sparse.issparse(sample) and len(columns) <= 256:
+    if is_csr(sample) and len(columns) <= 256:
         sample = sample.toarray()
     if not len(columns):
         return np.zeros((1, 0))
-    different = len(np.unique(sample, axis=0)) if not sparse.issparse(sample) else n_sample
+    different = n_sample if is_csr(sample) else len(np.unique(sample, axis=0))
     means = KMeans(min(n_cells, different), init="random", n_init=1, max_iter=ROUNDS, random_state=random)
     with threadpool_limits(limits=1):  # the order in which threads add up would show in the last bits
         return means.fit(sample.astype(np.float64)).cluster_centers_

@@ -201,6 +201,18 @@ def passes(ends, worth=PASS_MONOMIALS):
         first = last
 
 
+def padded(n_outputs, dtype):
+    """How many tables lie side by side: vectors of 32 bytes, when there are several outputs."""
+    some = 32 // np.dtype(dtype).itemsize
+    return 1 if n_outputs == 1 else -(-n_outputs // some) * some
+
+
+def check_count(name, value):
+    """Refuse what is not a positive integer."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        raise ValueError(f"{name} must be an integer > 0; got {value!r}")
+
+
 def _rebuild(n_columns, degree, gamma, kernel, coef0):
     return Expansion(n_columns, degree=degree, gamma=gamma, kernel=kernel, coef0=coef0)
 

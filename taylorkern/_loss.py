@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from math import e, sqrt
 
-from scipy.special import lambertw
-
 
 @dataclass(frozen=True)
 class Loss:
@@ -54,5 +52,7 @@ def radius2(loss, n_outputs):
     """The optimum lies within lambda |w|^2 <= this, for weights of mean 1; None: it depends on the targets."""
     known = {"hinge": 1.0, "squared_hinge": 0.5, "log_loss": 0.2785, "crammer_singer": 1.0}
     if loss.name == "multinomial":
+        from scipy.special import lambertw
+
         return float(lambertw((n_outputs - 1) / e).real)
     return known.get(loss.name)

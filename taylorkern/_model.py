@@ -13,12 +13,12 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from ._cells import Cells, Sample, choose_cells
 from ._dual import Dual, dual_start
-from ._expansion import Expansion, _positive, check_degree, resolve_gamma
+from ._expansion import Expansion, _positive, check_count, check_degree, padded, resolve_gamma
 from ._memory import check_memory
 from ._monomials import in_user_order, shifted_name, strongest, strongest_in_cells
 from ._observe import FRAMES, CallbackSupportMixin, Observer
 from ._primal import Adagrad, Stream
-from ._problem import Problem, padded, squared_norms
+from ._problem import Problem, squared_norms
 from ._rows import Rows, check_rows, dot_rows
 from ._shift import CHUNK, choose_shift
 from ._train import SOLVERS, train
@@ -402,12 +402,6 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def check_count(name, value):
-    """Refuse what is not a positive integer."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise ValueError(f"{name} must be an integer > 0; got {value!r}")
 
 
 def check_choice(name, value, allowed):

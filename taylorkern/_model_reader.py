@@ -3,14 +3,12 @@
 from dataclasses import replace
 
 import numpy as np
-from scipy import sparse
 
 from . import _core
 from ._cells import Cells, Partition, Sample
-from ._expansion import Expansion
+from ._expansion import Expansion, padded
 from ._memory import check_memory
 from ._primal import FLOOR, Stream
-from ._problem import padded
 from ._safetensors import CHUNK, DTYPES, parse
 from ._shift import Shift
 from .certificate import Certificate
@@ -41,15 +39,17 @@ def check_classes(classes):
         raise ValueError("the classes are fewer than two, or do not rise")
 
 
-def decode(reader, estimators):
+def decode(reader, parameters, to_predict=False):
     """What a file holds.
 
     Parameters
     ----------
     reader : Reader
         The file.
-    estimators : dict of str to type
-        The classes that it may hold.
+    parameters : dict of str to list of str
+        The classes that it may hold, and the parameters of each; None: any.
+    to_predict : bool, default=False
+        Whether to leave out what prediction does not need and scipy does: the sampled rows.
 
     Returns
     -------
@@ -59,7 +59,7 @@ def decode(reader, estimators):
         Of the estimator.
     """
     try:
-        return _Decoder(reader).estimator(estimators)
+        return _Decoder(reader, to_predict).estimator(parameters)
     except RecursionError:
         raise ValueError("the metadata are nested too deeply") from None
 
@@ -67,17 +67,18 @@ def decode(reader, estimators):
 class _Decoder:
     """Takes facts and tensors out of a file, until nothing is left."""
 
-    def __init__(self, reader):
+    def __init__(self, reader, to_predict=False):
+        self.to_predict = to_predict
         self.facts, self.tensors, self.n_bytes = dict(reader.metadata), dict(reader.tensors), reader.n_bytes
 
-    def estimator(self, estimators):
+    def estimator(self, known):
         del self.facts["format"]
         version, name = int(self.facts.pop("version")), self.facts.pop("estimator", None)
         if self.facts.pop("writer", None) is None:
             raise ValueError("the metadata do not have 'writer'")
-        if name not in estimators:
-            raise ValueError(f"it holds a {name!r}, which is none of {', '.join(estimators)}")
-        parameters = self._parameters(estimators[name]._get_param_names(), version)
+        if name not in known:
+            raise ValueError(f"it holds a {name!r}, which is none of {', '.join(known)}")
+        parameters = self._parameters(known[name], version)
         expansion = self._expansion()
         attributes = {
             "n_features_in_": expansion.n_columns,
@@ -149,6 +150,7 @@ class _Decoder:
 
     def _parameters(self, known, version):
         given = self._fact("parameters", dict)
+        known = given if known is None else known
         for name in given:
             if name not in known:
                 raise ValueError(f"it has the parameter {name!r}, which is not known")
@@ -351,6 +353,10 @@ class _Decoder:
         problem, canonical = _core.check_structure(ends, columns, d, len(columns))
         if problem or not canonical:
             raise ValueError(f"sample.ends and sample.columns are no rows: {problem or 'columns do not rise'}")
+        if self.to_predict:
+            return None
+        from scipy import sparse
+
         return sparse.csr_array((np.ones(len(columns), dtype=bool), columns, ends), shape=(len(ends) - 1, d))
 
     def _history(self):

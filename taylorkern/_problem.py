@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import _core
-from ._expansion import PASS_MONOMIALS
+from ._expansion import PASS_MONOMIALS, padded
 from ._loss import radius2
 from ._rows import DENSE_GAIN, Rows, dot_rows, share_out
 
@@ -266,12 +266,6 @@ class Record(NamedTuple):
     dual: np.ndarray
     active: int
     seen: np.ndarray  # the primal objective with each row's margin as it was when the row was visited
-
-
-def padded(n_outputs, dtype):
-    """How many tables lie side by side: vectors of 32 bytes, when there are several outputs."""
-    some = 32 // np.dtype(dtype).itemsize
-    return 1 if n_outputs == 1 else -(-n_outputs // some) * some
 
 
 def inner(a, b):

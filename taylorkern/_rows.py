@@ -1,15 +1,15 @@
-"""Anything array-like -> rows that C can trust: checked once, and not copied when they come in C's own layout."""
+"""Anything array-like -> rows that C can trust: checked once, and not copied when they come in C's own layout.
 
-from concurrent.futures import ThreadPoolExecutor
+Whatever predicts from a model file comes by here, the command line too: scipy and scikit-learn, which take many times
+longer to import than it takes to predict, are imported where they are needed.
+"""
+
 from copy import copy
 from functools import cached_property
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
-from sklearn.utils.extmath import row_norms
-from sklearn.utils.validation import check_array, validate_data
 
 from . import _core
 from ._expansion import MAX_COLUMNS, PASS_MONOMIALS, passes
@@ -21,13 +21,39 @@ DENSE_GAIN = 4
 GROUP = 32  # rows that are walked dense at once, with several tables
 
 
+class Csr(NamedTuple):
+    """CSR rows, where scipy is not needed for anything else."""
+
+    data: np.ndarray
+    indices: np.ndarray
+    indptr: np.ndarray
+    shape: tuple[int, int]
+
+    @property
+    def dtype(self):
+        """The type of the numbers."""
+        return self.data.dtype
+
+    def part(self, first, last):
+        """The rows first to last - 1."""
+        begin, end = self.indptr[first], self.indptr[last]
+        indptr = self.indptr[first : last + 1] - begin
+        return Csr(self.data[begin:end], self.indices[begin:end], indptr, (last - first, self.shape[1]))
+
+    def toarray(self):
+        """The rows with their zeros."""
+        dense = np.zeros(self.shape, dtype=self.dtype)
+        dense[np.repeat(np.arange(self.shape[0]), np.diff(self.indptr)), self.indices] = self.data
+        return dense
+
+
 class Rows:
     """Checked rows.
 
     Parameters
     ----------
     X : ndarray in C order, or canonical CSR, of float32 or float64
-        As `check_rows` returns it.
+        As `check_rows` returns it; or `Csr`.
 
     Attributes
     ----------
@@ -43,7 +69,7 @@ class Rows:
         self.next: Rows | None = None
         self.dtype = X.dtype
         self.n_rows, self.n_columns = X.shape
-        if sparse.issparse(X):
+        if is_csr(X):
             indices = _in_order(X.indices, np.int32)
             indptr = _in_order(X.indptr, np.int64)
             steps = range(0, self.n_rows, 2**16)
@@ -89,7 +115,16 @@ class Rows:
 
     def squares(self):
         """|x|^2 of each row, unscaled, with what has been left out of it."""
-        squares = row_norms(self.X, squared=True).astype(np.float64)
+        squares = np.empty(self.n_rows)
+        for first in range(0, self.n_rows, 2**14):
+            part = squares[first : first + 2**14]
+            if self.core.indptr is None:
+                rows = self.X[first : first + len(part)]
+                np.einsum("ij,ij->i", rows, rows, dtype=np.float64, out=part)
+                continue
+            indptr = self.core.indptr[first : first + len(part) + 1]
+            values = self.core.data[indptr[0] : indptr[-1]].astype(np.float64)
+            part[:] = np.bincount(np.repeat(np.arange(len(part)), np.diff(indptr)), values**2, len(part))
         return squares if self.core.beyond is None else squares + self.core.beyond
 
     def lengths(self):
@@ -262,6 +297,8 @@ def share_out(take, passes, n_jobs):
     if n_jobs == 1:
         take(passes)
         return
+    from concurrent.futures import ThreadPoolExecutor
+
     in_turn = _InTurn(passes)
     with ThreadPoolExecutor(n_jobs) as pool:
         try:
@@ -288,12 +325,20 @@ class _InTurn:
             return next(self.iterator)
 
 
+def is_csr(X):
+    """Whether rows as `check_rows` returns them are CSR, and not an array."""
+    return hasattr(X, "indptr")
+
+
 def check_rows(X, *, estimator=None, empty=True):
     """Check X and bring it into the layout that `Rows` takes, without a copy where it has it already.
 
     With an estimator, also check against its `n_features_in_` and `feature_names_in_`. `empty` allows matrices without
     rows or columns.
     """
+    from scipy import sparse
+    from sklearn.utils.validation import check_array, validate_data
+
     canonical = _check_sparse_structure(X) if sparse.issparse(X) else None
     options = {
         "accept_sparse": "csr",

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from hashlib import sha256
 from math import isfinite, prod
-from secrets import token_hex
 from typing import NamedTuple
 
 import numpy as np
@@ -115,7 +114,7 @@ def write_atomically(path, fill):
     """Let fill(stream) write a file, which takes its place when it is whole and on the disk; else nothing changes."""
     path = os.path.realpath(path)
     folder = os.path.dirname(path)
-    temporary = os.path.join(folder, f".taylorkern-{token_hex(8)}.tmp")
+    temporary = os.path.join(folder, f".taylorkern-{os.urandom(8).hex()}.tmp")
     try:
         with open(temporary, "xb") as stream:
             fill(stream)

@@ -7,10 +7,9 @@ numbered by how often they are not zero, so that the slots of frequent monomials
 from math import floor, log10
 
 import numpy as np
-from scipy import sparse
 
 from . import _core
-from ._rows import Rows
+from ._rows import Csr, Rows, is_csr
 
 # Rows that are looked at for the most frequent value of a column and for how often it is not zero.
 SAMPLE = 2**13
@@ -41,19 +40,25 @@ class Shift:
     def __call__(self, X):
         """Rows as `check_rows` returns them -> shifted ones, in the same type; X itself when there is nothing to do."""
         if self.place is None:
-            if sparse.issparse(X):
+            if is_csr(X):
                 X = X.toarray()
             return X - self.by.astype(X.dtype) if self.by.any() else X
+        from scipy import sparse
+
+        return sparse.csr_array(self.entries(X), shape=X.shape)
+
+    def entries(self, X):
+        """(data, indices, indptr) of shifted rows, which come out as CSR."""
         return shift_rows(X, self.by[None], self.place[None])
 
     def rows(self, X, n_jobs=1):
         """The same as `Rows`."""
-        return Rows(self(X))
+        return Rows(self(X) if self.place is None else Csr(*self.entries(X), X.shape))
 
     def bytes(self, X):
         """About how much memory shifted rows take; 0 when X itself is used."""
         if self.place is None:
-            return X.shape[0] * X.shape[1] * X.dtype.itemsize if self.by.any() or sparse.issparse(X) else 0
+            return X.shape[0] * X.shape[1] * X.dtype.itemsize if self.by.any() or is_csr(X) else 0
         return int(X.shape[0] * (self.nonzeros * (X.dtype.itemsize + 4) + 8))
 
     def grow(self, n_columns):
@@ -67,7 +72,7 @@ class Shift:
 
 
 def shift_rows(X, by, place, cell=None, beyond=None):
-    """Rows less the by of their cells, as CSR, with column j as number place[cell, j]; -1: it is left out.
+    """(data, indices, indptr) of rows less the by of their cells, column j as number place[cell, j]; -1: left out.
 
     What is left out of a row adds to its squared norm; that is written to `beyond`.
     """
@@ -80,7 +85,7 @@ def shift_rows(X, by, place, cell=None, beyond=None):
     _core.shift_rows(rows, 0, n_rows, *shift, indptr, None, None, None)
     indices, data = np.empty(indptr[-1], dtype=np.int32), np.empty(indptr[-1], dtype=X.dtype)
     _core.shift_rows(rows, 0, n_rows, *shift, indptr, indices, data, beyond)
-    return sparse.csr_array((data, indices, indptr), shape=X.shape)
+    return data, indices, indptr
 
 
 def choose_shift(X, shift, expansion):
@@ -124,7 +129,7 @@ def choose_shift(X, shift, expansion):
     by = by.astype(X.dtype).astype(np.float64)
     filled = _share_filled(X, by)
     nonzeros = float(filled.sum())
-    if not sparse.issparse(X) and expansion.n_slots < 2 * expansion.monomials(round(nonzeros)):
+    if not is_csr(X) and expansion.n_slots < 2 * expansion.monomials(round(nonzeros)):
         return Shift(by, None, nonzeros)
     place = np.empty(n_columns, dtype=np.int32)
     place[np.argsort(-filled, kind="stable")] = np.arange(n_columns, dtype=np.int32)
@@ -146,7 +151,7 @@ def _centre(X):
     if not len(columns):
         return by
     dense = some[:, columns]
-    dense = dense.toarray() if sparse.issparse(dense) else np.asarray(dense)
+    dense = dense.toarray() if is_csr(dense) else np.asarray(dense)
     means = None
     for k, j in enumerate(columns):
         values, counts = np.unique(dense[:, k], return_counts=True)
@@ -169,7 +174,7 @@ def _share_filled(X, by):
     """In what share of the rows each column differs from `by`."""
     some = _sample(X)
     n_some, n_columns = some.shape
-    if not sparse.issparse(some):
+    if not is_csr(some):
         return np.count_nonzero(some != by.astype(some.dtype), axis=0) / max(n_some, 1)
     stored = np.bincount(some.indices, minlength=n_columns)
     moved = by != 0

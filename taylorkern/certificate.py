@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 from math import isnan, sqrt
 
 import numpy as np
-from scipy.special import gammainc
 
 from . import _core
 from ._expansion import Expansion
@@ -177,6 +176,8 @@ def row_residuals(problem):
 
 def _residuals(problem, form):
     """The same for one form of the rows."""
+    from scipy.special import gammainc
+
     expansion = problem.expansion
     t = expansion.scale**2 * form.squares()
     if expansion.kernel == "gaussian":

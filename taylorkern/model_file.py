@@ -138,7 +138,8 @@ def _estimators():
 
 def _read(stream, size):
     """(the estimator's name, its parameters, its attributes)."""
-    return decode(Reader(stream, size, check_format), _estimators())
+    known = {name: kind._get_param_names() for name, kind in _estimators().items()}
+    return decode(Reader(stream, size, check_format), known)
 
 
 # From an estimator to metadata and tensors.

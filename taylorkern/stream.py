@@ -7,31 +7,25 @@ A line of such a file has a label and then pairs index:value with rising indices
 What is not so is refused, with file, line and column.
 """
 
-import bz2
 import glob
-import gzip
 import io
-import lzma
 import os
-import zlib
-from collections.abc import Callable
+import sys
 from contextlib import contextmanager
+from importlib import import_module
 from itertools import pairwise
 
 import numpy as np
 
 from . import _core
-from ._expansion import MAX_COLUMNS
-from ._model import check_count
-from .features import _csr_type
+from ._expansion import MAX_COLUMNS, check_count
 
 BLOCK = 2**18  # bytes of text that are read at once
 BATCH_BYTES = 2**24
 MOST = 2**62  # rows or bytes of a batch: a number for C
 AMPLE = 1.05  # how much more memory is asked for than the first lines suggest
 FIRST_INDEX = {True: 0, False: 1, "auto": -1}
-OPEN: dict[str, Callable] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-BROKEN = (EOFError, OSError, zlib.error, lzma.LZMAError)  # what these raise when a file is spoilt
+UNPACKED_BY = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma"}  # modules that are imported when such a file comes
 SHOWN = 40  # characters of what is wrong
 
 
@@ -89,16 +83,17 @@ def iter_svmlight(
 
     Parameters
     ----------
-    source : str, path-like, or a list of them
-        Paths of files, read one after the other as if they were one. A string that is not the name of a file may be a
-        pattern, as in "part-*.gz", for files in the order of their names.
+    source : str, path-like, binary file, or a list of them
+        Paths of files, or things to `read` from, read one after the other as if they were one. A string that is not the
+        name of a file may be a pattern, as in "part-*.gz", for files in the order of their names.
     batch_rows : int, default=None
         Rows of a batch; the last one may have fewer.
     batch_bytes : int, default=None
         Instead: a batch ends with the row by which it takes so many bytes of memory. By default 16 MB.
     n_features, dtype, zero_based, multilabel
         As for `read_svmlight`. With n_features=None or zero_based="auto" all files are first read once to find out;
-        give both to read them only once.
+        give both to read them only once, as has to be with the standard input and other binary files that cannot go
+        back to where they were.
 
     Returns
     -------
@@ -121,20 +116,42 @@ def iter_svmlight(
         batch_bytes = BATCH_BYTES if batch_bytes is None else batch_bytes
         check_count("batch_bytes", batch_bytes)
         cost = 16, 4 + form.dtype.itemsize, min(batch_bytes, MOST)
-    return _batches(form, _paths(source), cost)
+    return _batches(form, _files(source), cost, form.rows)
 
 
-def _batches(form, paths, cost):
+def iter_arrays(source, *, n_features, dtype, zero_based):
+    """`iter_svmlight` without scipy: each batch is ((data, indices, indptr), labels)."""
+    form = _Form(n_features, dtype, zero_based, multilabel=False)
+    cost = 16, 4 + form.dtype.itemsize, BATCH_BYTES // 4  # for who keeps no batch: smaller ones stay in the caches
+    return _batches(form, _files(source), cost, lambda reader: form.arrays(reader)[:2])
+
+
+def _batches(form, files, cost, rows):
+    """Batches as rows(reader) makes them."""
     if not form.settled:
+        begins = [_place(file) for file in files]
         reader = form.reader(1, 1, 2**16)
-        for _ in _fill(reader, paths):
+        for _ in _fill(reader, files):
             reader.clear()
         form.settle(reader)
+        for file, begin in zip(files, begins, strict=True):
+            if begin is not None:
+                file.seek(begin)
     reader = form.reader(*cost)
-    for _ in _fill(reader, paths):
-        yield form.rows(reader)
+    for _ in _fill(reader, files):
+        yield rows(reader)
     if reader.n_rows:
-        yield form.rows(reader)
+        yield rows(reader)
+
+
+def _place(file):
+    """Where a binary file stands, to go back to; None for a path."""
+    if not hasattr(file, "read"):
+        return None
+    if not (hasattr(file, "seekable") and file.seekable()):
+        name = getattr(file, "name", "<file>")
+        raise ValueError(f"{name} can be read only once: give n_features, and zero_based as True or False")
+    return file.tell()
 
 
 class _Form:
@@ -172,18 +189,22 @@ class _Form:
         if self.n_features is None:
             self.n_features = max(reader.max_index - self.first_index + 1, 1)
 
-    def rows(self, reader):
-        """(X, y) of the rows that a reader has."""
+    def arrays(self, reader):
+        """((data, indices, indptr), labels, where the labels of each row end) of the rows that a reader has."""
         values, indices, indptr, labels, label_ptr = reader.take()
         indices = np.frombuffer(indices, dtype=np.int32)
         if self.first_index:
             indices -= 1
-        indptr = np.frombuffer(indptr, dtype=np.int64)
-        X = _csr_type(None)(
-            (np.frombuffer(values, dtype=self.dtype), indices, indptr), shape=(len(indptr) - 1, self.n_features)
-        )
+        entries = np.frombuffer(values, dtype=self.dtype), indices, np.frombuffer(indptr, dtype=np.int64)
+        return entries, np.frombuffer(labels, dtype=np.float64), label_ptr
+
+    def rows(self, reader):
+        """(X, y) of the rows that a reader has."""
+        from .features import _csr_type  # here, since it brings scipy and scikit-learn with it
+
+        entries, y, label_ptr = self.arrays(reader)
+        X = _csr_type(None)(entries, shape=(len(entries[2]) - 1, self.n_features))
         X.has_canonical_format = True
-        y = np.frombuffer(labels, dtype=np.float64)
         if not self.multilabel:
             return X, y
         ends = np.frombuffer(label_ptr, dtype=np.int64).tolist()
@@ -217,7 +238,7 @@ def _blocks(stream, name):
     while True:
         try:
             chunk = stream.read(BLOCK)
-        except BROKEN as error:
+        except _broken() as error:
             if getattr(error, "errno", None) is not None:  # the system's, who says more himself
                 raise
             raise ValueError(f"{name} cannot be unpacked: {error}") from error
@@ -235,6 +256,13 @@ def _blocks(stream, name):
         yield b"".join([*pieces, b"\n"])
 
 
+def _broken():
+    """What unpacking raises when a file is spoilt; a module that has not been imported has raised nothing."""
+    special = {"zlib": "error", "lzma": "LZMAError"}
+    own = [getattr(sys.modules[name], error) for name, error in special.items() if name in sys.modules]
+    return EOFError, OSError, *own
+
+
 @contextmanager
 def _opened(file):
     """(something to read bytes from, its name, its size or 0); what was opened here is closed again."""
@@ -244,18 +272,21 @@ def _opened(file):
         yield file, str(getattr(file, "name", "<file>")), 0
     elif isinstance(file, str | os.PathLike):
         ending = os.path.splitext(file)[1]
-        with OPEN.get(ending, open)(file, "rb") as stream:
-            yield stream, os.fspath(file), 0 if ending in OPEN else os.fstat(stream.fileno()).st_size
+        packed = ending in UNPACKED_BY
+        with (import_module(UNPACKED_BY[ending]).open if packed else open)(file, "rb") as stream:
+            yield stream, os.fspath(file), 0 if packed else os.fstat(stream.fileno()).st_size
     else:
         raise TypeError(f"file must be a path, a binary file or bytes; got {type(file).__name__}")
 
 
-def _paths(source):
-    """The paths that a source names."""
+def _files(source):
+    """The paths that a source names, and the files that it holds."""
     if isinstance(source, list | tuple):
-        return [path for part in source for path in _paths(part)]
+        return [file for part in source for file in _files(part)]
+    if hasattr(source, "read"):
+        return [source]
     if not isinstance(source, str | os.PathLike):
-        raise TypeError(f"source must be a path or a list of paths; got {type(source).__name__}")
+        raise TypeError(f"source must be a path, a binary file or a list of them; got {type(source).__name__}")
     if isinstance(source, str) and glob.has_magic(source) and not os.path.exists(source):
         paths = sorted(glob.glob(source))
         if not paths:

@@ -493,8 +493,10 @@ def test_what_is_no_source_is_refused(tmp_path):
         read_svmlight(io.StringIO("1 1:1"))
     with pytest.raises(TypeError, match="file must be a path, a binary file or bytes; got int"):
         read_svmlight(5)
-    with pytest.raises(TypeError, match="source must be a path or a list of paths; got BytesIO"):
-        iter_svmlight(io.BytesIO(TEXT))
+    with pytest.raises(TypeError, match="source must be a path, a binary file or a list of them; got int"):
+        iter_svmlight(5)
+    with pytest.raises(TypeError, match="<file> gives str, not bytes: it has to be opened in binary mode"):
+        next(iter_svmlight(io.StringIO("1 1:1"), n_features=1, zero_based=False))
     with pytest.raises(FileNotFoundError, match="no file is named like '.*part-"):
         iter_svmlight(str(tmp_path / "part-*"))
 
@@ -568,6 +570,26 @@ def test_batches_are_the_rows_of_all_files(size, block, monkeypatch, tmp_path):
         n_bytes = [16 * X.shape[0] + 8 * X.nnz for X, _ in batches]
         most = size.get("batch_bytes", stream.BATCH_BYTES)
         assert min([most, *n_bytes[:-1]]) == most and max(n_bytes) < most + 16 + 8 * 12
+
+
+def test_batches_of_binary_files(tmp_path):
+    texts = [random_text(seed) for seed in range(2)]
+    expected = read_svmlight(b"\n".join(texts))
+    known = {"n_features": expected[0].shape[1], "zero_based": False}
+    (tmp_path / "part").write_bytes(texts[0])
+    with open(tmp_path / "part", "rb") as file:
+        for options in ({}, known):
+            second = io.BytesIO(b"passed over\n" + texts[1])
+            second.seek(12)  # files are read from where they stand, twice if need be
+            file.seek(0)
+            assert_same(joined(iter_svmlight([file, second], batch_rows=5, **options)), expected)
+        assert not file.closed
+    assert_same(joined(iter_svmlight([Dribble(text) for text in texts], batch_rows=5, **known)), expected)
+    for unknown in ({}, {"n_features": 5}, {"zero_based": True}):
+        with pytest.raises(
+            ValueError, match="<file> can be read only once: give n_features, and zero_based as True or"
+        ):
+            next(iter_svmlight(Dribble(texts[0]), **unknown))
 
 
 def test_batches_of_several_labels(tmp_path):
