@@ -1,22 +1,32 @@
 """The command line and its demo."""
 
+import doctest
 import io
+import json
 import os
 import re
+import shlex
+import signal
 import subprocess
 import sys
+import time
 from importlib.util import find_spec
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy import sparse
+from sklearn.datasets import dump_svmlight_file
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
-from taylorkern import __version__, cli
+from taylorkern import TaylorFeatures, TaylorSVC, TaylorSVR, __version__, load
 from taylorkern import demo as demo_module
+from taylorkern._predictor import Predictor
 from taylorkern.cli import main
 from taylorkern.demo import COLUMNS, demo, garden
+from taylorkern.stream import read_svmlight
 
 needs_matplotlib = pytest.mark.skipif(find_spec("matplotlib") is None, reason="needs matplotlib")
 N_TRAIN = 1500
@@ -143,7 +153,7 @@ def test_demo_without_matplotlib_says_what_to_install(without_matplotlib, monkey
 
 
 def test_a_picture_that_cannot_be_drawn_is_refused_at_once(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(cli, "demo", lambda *_: pytest.fail("the demo ran"))
+    monkeypatch.setattr(demo_module, "demo", lambda *_: pytest.fail("the demo ran"))
     wrong = {tmp_path / "picture.txt": "must end with .png", tmp_path / "nowhere" / "picture.png": "no folder"}
     if find_spec("matplotlib") is None:
         wrong = {tmp_path / "picture.png": "taylorkern[plot]"}
@@ -195,3 +205,611 @@ def test_version_and_help_are_told(capsys):
             main([argument])
         assert stop.value.code == 0
         assert expected in capsys.readouterr().out
+
+
+def test_the_package_imports_its_parts_when_they_are_asked_for():
+    code = (
+        "import sys, taylorkern; assert 'sklearn' not in sys.modules and 'numpy' not in sys.modules;"
+        "assert {*taylorkern.__all__, 'kernel', 'stream', '__version__'} <= set(dir(taylorkern));"
+        "from taylorkern import *; assert TaylorSVC is taylorkern.TaylorSVC and callable(load);"
+        "assert taylorkern.kernel.taylor_kernel is taylor_kernel and taylorkern.stream.read_svmlight;"
+        "assert taylorkern.__version__; taylorkern.nonsense"
+    )
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr.endswith("AttributeError: module 'taylorkern' has no attribute 'nonsense'\n"), done.stderr
+
+
+# Commands on svmlight files.
+
+RUN = [sys.executable, "-P", "-c", "from taylorkern.cli import run; run()"]
+posix = pytest.mark.skipif(os.name != "posix", reason="signals and pipes as POSIX has them")
+
+
+def command(*arguments, **options):
+    """Run the command line in a process of its own."""
+    options = {"capture_output": True, "text": True, "check": False, "timeout": 60} | options
+    return subprocess.run([*RUN, *map(str, arguments)], **options)
+
+
+def write_rows(path, n_classes=2, n_rows=300, seed=0):
+    """Rows of 12 columns, half of them 0, whose label depends on products of columns."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_rows, 12)) * (rng.random((n_rows, 12)) < 0.5)
+    score = X[:, 0] * X[:, 1] + X[:, 2] + 0.01 * rng.standard_normal(n_rows)
+    y = score if n_classes == 0 else np.digitize(score, np.quantile(score, np.arange(1, n_classes) / n_classes))
+    dump_svmlight_file(X, 2 * y - 1 if n_classes == 2 else y, str(path), zero_based=False)
+    return path
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Rows for each kind of task, and a model of each that the command line trained."""
+    folder = tmp_path_factory.mktemp("files")
+    for name, n_classes, options in [("two", 2, []), ("five", 5, []), ("numbers", 0, ["-s", "3"])]:
+        write_rows(folder / name, n_classes)
+        assert main(["train", "-q", "-g", "0.1", *options, str(folder / name), str(folder / f"{name}.model")]) == 0
+    (folder / "empty").touch()
+    (folder / "nonsense").write_text("1 1:1\nnonsense\n")
+    return folder
+
+
+def leftovers(folder):
+    return [path.name for path in folder.iterdir() if path.name.startswith(".taylorkern")]
+
+
+@pytest.mark.filterwarnings("ignore:Training stopped")
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ([], {}),
+        (["-c", "10", "-g", "0.5", "-d", "2"], {"C": 10.0, "gamma": 0.5, "degree": 2}),
+        (["-g", "auto", "-e", "0.1", "--max-iter", "7"], {"gamma": "auto", "tol": 0.1, "max_iter": 7}),
+        (["-t", "1", "-r", "2", "-g", "0.2"], {"kernel": "polynomial", "coef0": 2.0, "gamma": 0.2}),
+        (["-t", "2", "--no-shift"], {"kernel": "gaussian", "shift": None}),
+        (["--kernel", "exponential", "-g", "0.1"], {"kernel": "exponential", "gamma": 0.1}),
+        (["-w1", "2", "-w-1", "0.5"], {"class_weight": {1: 2.0, -1: 0.5}}),
+        (["--weight", "balanced"], {"class_weight": "balanced"}),
+        (["--weight", "1:3", "--jobs", "2"], {"class_weight": {1: 3.0}, "n_jobs": 2}),
+        (["--loss", "squared_hinge", "--seed", "5"], {"loss": "squared_hinge", "random_state": 5}),
+        (["--loss", "log_loss", "--multi-class", "multinomial"], {"loss": "log_loss", "multi_class": "multinomial"}),
+        (["--multi-class", "crammer_singer"], {"multi_class": "crammer_singer"}),
+        (["--solver", "pegasos", "--max-iter", "3"], {"solver": "pegasos", "max_iter": 3}),
+        (["--solver", "adagrad"], {"solver": "adagrad"}),
+    ],
+)
+def test_train_makes_the_model_that_the_estimator_makes(files, tmp_path, arguments, expected):
+    assert main(["train", "-q", *arguments, str(files / "two"), str(tmp_path / "model")]) == 0
+    model = load(tmp_path / "model")
+    X, y = read_svmlight(files / "two", zero_based=False)
+    same = TaylorSVC(**({"random_state": 0, "n_jobs": 1} | expected)).fit(X, y)
+    assert model.get_params() == same.get_params()
+    assert model._table.tobytes() == same._table.tobytes()
+    assert model.classes_.tolist() == [-1, 1] and model.classes_.dtype.kind == "i"
+
+
+@pytest.mark.parametrize("loss", ["epsilon_insensitive", "squared_epsilon_insensitive", "squared_error"])
+def test_train_with_s_3_is_a_regression(files, tmp_path, loss):
+    options = ["-s", "3", "-p", "0.2", "--loss", loss, "--float32", "--features", "15"]
+    assert main(["train", "-q", *options, str(files / "numbers"), str(tmp_path / "model")]) == 0
+    X, y = read_svmlight(files / "numbers", zero_based=False, n_features=15, dtype=np.float32)
+    same = TaylorSVR(epsilon=0.2, loss=loss, n_jobs=1, random_state=0).fit(X, y)
+    assert load(tmp_path / "model")._table.tobytes() == same._table.tobytes()
+
+
+def test_train_names_the_model_after_the_data_and_tells_what_came_out(files, tmp_path):
+    done = command("train", files / "two", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    model = load(tmp_path / "two.model")
+    assert str(model.certificate_) in done.stdout
+    assert "300 rows of 12 columns" in done.stdout and "classes -1, 1" in done.stdout
+    assert re.search(r"two\.model: \d+ bytes", done.stdout)
+    assert re.fullmatch(r"read 300 rows .*\ntrained for \d+ epochs in .* s\n", done.stderr)
+
+    done = command("train", "--json", files / "two", cwd=tmp_path)
+    facts = json.loads(done.stdout)
+    assert facts["rows"] == 300 and facts["columns"] == 12 and facts["classes"] == [-1, 1]
+    assert facts["model"] == "two.model" and facts["bytes"] == (tmp_path / "two.model").stat().st_size
+    assert facts["certificate"]["primal"] == model.certificate_.primal
+    assert facts["certificate"]["exact_interval"] == list(model.certificate_.exact_interval)
+    assert set(facts["seconds"]) == {"read", "train", "write"}
+
+    done = command("train", "-q", files / "two", cwd=tmp_path)
+    assert done.stdout == done.stderr == ""
+
+
+def test_train_shows_epochs_when_asked(files, tmp_path):
+    done = command("train", "--verbose", files / "two", tmp_path / "model")
+    assert done.returncode == 0 and "objective" in done.stderr
+    assert load(tmp_path / "model").verbose == 0
+
+
+def test_warnings_are_one_line_each(files, tmp_path):
+    done = command("train", "--max-iter", "1", "-e", "1e-9", "-c", "100", files / "two", tmp_path / "model")
+    assert done.returncode == 0
+    warned = [
+        line for line in done.stderr.splitlines() if line.startswith("taylorkern train: warning: Training stopped")
+    ]
+    assert len(warned) == 1 and "Traceback" not in done.stderr and len(done.stderr.splitlines()) == 3
+
+
+@pytest.mark.parametrize("name", ["two", "five", "numbers"])
+def test_predict_writes_what_the_estimator_predicts(files, tmp_path, name):
+    done = command("predict", files / name, files / f"{name}.model", tmp_path / "output")
+    assert done.returncode == 0 and done.stderr == ""
+    X, y = read_svmlight(files / name, zero_based=False)
+    expected = load(files / f"{name}.model").predict(X)
+    told = np.array((tmp_path / "output").read_text().split(), dtype=np.float64)
+    assert np.array_equal(told, expected)
+    if name == "numbers":
+        error, correlation = np.mean((told - y) ** 2), np.corrcoef(told, y)[0, 1] ** 2
+        lines = [f"Mean squared error = {error:g} (regression)"]
+        lines += [f"Squared correlation coefficient = {correlation:g} (regression)"]
+        facts = {"mean_squared_error": error, "squared_correlation": correlation}
+    else:
+        right = int(np.sum(told == y))
+        lines = [f"Accuracy = {right / 3:g}% ({right}/300) (classification)"]
+        facts = {"accuracy": right / 300, "correct": right}
+        assert (tmp_path / "output").read_text().split()[0] == str(int(expected[0]))
+    assert done.stdout.splitlines() == lines
+    done = command("predict", "--json", "--jobs", "2", files / name, files / f"{name}.model", tmp_path / "again")
+    assert json.loads(done.stdout) == pytest.approx({"rows": 300} | facts)
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "output").read_bytes()
+
+
+def test_predict_reads_standard_input_and_writes_standard_output(files):
+    text = (files / "two").read_text()
+    done = command("predict", "-", files / "two.model", input=text)
+    labels = load(files / "two.model").predict(read_svmlight(files / "two", zero_based=False)[0])
+    assert done.stdout == "".join(f"{label}\n" for label in labels)
+    assert done.stderr.startswith("Accuracy = ")
+    assert command("predict", "-q", "-", files / "two.model", "-", input=text).stderr == ""
+
+
+def test_train_reads_standard_input(files, tmp_path):
+    done = command("train", "-q", "-g", "0.1", "-", tmp_path / "model", input=(files / "two").read_text())
+    assert done.returncode == 0, done.stderr
+    assert load(tmp_path / "model")._table.tobytes() == load(files / "two.model")._table.tobytes()
+
+
+def test_predict_tells_probabilities_as_libsvm_does(files, tmp_path):
+    assert main(["train", "-q", "--loss", "log_loss", str(files / "five"), str(tmp_path / "model")]) == 0
+    arguments = ["predict", "-b", "1", str(files / "five"), str(tmp_path / "model"), str(tmp_path / "output")]
+    assert main(arguments) == 0
+    head, *lines = (tmp_path / "output").read_text().splitlines()
+    assert head == "labels 0 1 2 3 4"
+    model, X = load(tmp_path / "model"), read_svmlight(files / "five", zero_based=False)[0]
+    table = np.array([line.split() for line in lines], dtype=float)
+    assert np.array_equal(table[:, 0], model.predict(X))
+    np.testing.assert_allclose(table[:, 1:], model.predict_proba(X), rtol=1e-5)
+
+
+def test_probabilities_of_a_model_without_any_are_refused(files, tmp_path, capsys):
+    for name in ("two", "numbers"):
+        assert main(["predict", "-b", "1", str(files / name), str(files / f"{name}.model"), str(tmp_path / "o")]) == 1
+        assert "it has no probabilities" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shift", ["auto", None])
+@pytest.mark.parametrize("dense", [True, False])
+@pytest.mark.parametrize("task", [2, 5, 0])
+def test_the_predictor_has_the_bits_of_the_estimator(tmp_path, dtype, shift, dense, task):
+    rng = np.random.default_rng(1)
+    X = (rng.standard_normal((9000, 6)) * (rng.random((9000, 6)) < 0.7)).astype(dtype)
+    y = X[:, 0] * X[:, 1] if task == 0 else rng.integers(task, size=9000)
+    model = (TaylorSVR if task == 0 else TaylorSVC)(shift=shift, max_iter=2, tol=1, degree=2)
+    model.fit(X[:500] if dense else sparse.csr_array(X[:500]), y[:500]).save(tmp_path / "model")
+    rows = sparse.csr_array(X)
+    for n_jobs in (1, 2):
+        predictor = Predictor(tmp_path / "model", n_jobs)
+        told = predictor(rows.data, rows.indices.astype(np.int32), rows.indptr.astype(np.int64))
+        expected = model.predict(rows)
+        assert predictor.dtype == dtype
+        assert np.array_equal(told if task == 0 else predictor.classes[told], expected)
+
+
+def test_models_that_the_command_line_cannot_predict_with_are_refused(files, tmp_path, capsys):
+    X = [[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]
+    TaylorFeatures().fit(X).save(tmp_path / "features")
+    TaylorSVC().fit(X, [[0, 1], [1, 0], [1, 1]]).save(tmp_path / "labels")
+    for name, message in [("features", "it holds a 'TaylorFeatures'"), ("labels", "any number of labels for a row")]:
+        assert main(["predict", str(files / "two"), str(tmp_path / name)]) == 1
+        assert message in capsys.readouterr().err
+
+
+def test_labels_that_are_words_are_written_and_no_accuracy_told(files, tmp_path, capsys):
+    X, y = read_svmlight(files / "two", zero_based=False)
+    TaylorSVC().fit(X, np.where(y > 0, "yes", "no")).save(tmp_path / "model")
+    assert main(["predict", str(files / "two"), str(tmp_path / "model"), str(tmp_path / "output")]) == 0
+    assert set((tmp_path / "output").read_text().split()) == {"yes", "no"}
+    assert capsys.readouterr().out == "300 rows\n"
+
+
+def test_predict_imports_neither_scipy_nor_sklearn(files, tmp_path):
+    code = (
+        "import sys; from taylorkern.cli import main; code = main(sys.argv[1:], own_process=True);"
+        "print([name for name in ('scipy', 'sklearn', 'joblib', 'pandas') if name in sys.modules]); sys.exit(code)"
+    )
+    arguments = ["predict", "-q", files / "five", files / "five.model", tmp_path / "output"]
+    done = subprocess.run([sys.executable, "-P", "-c", code, *map(str, arguments)], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "[]\n", "")
+
+
+def test_train_leaves_out_what_takes_long_to_import_and_puts_it_back(files, tmp_path):
+    code = (
+        "import sys; from taylorkern.cli import main; code = main(sys.argv[1:], own_process=True);"
+        "print([name for name in ('scipy.stats', 'pandas') if name in sys.modules]);"
+        "import scipy.stats; print(scipy.stats.norm.cdf(0)); sys.exit(code)"
+    )
+    arguments = ["train", "-q", files / "five", tmp_path / "model"]
+    done = subprocess.run([sys.executable, "-P", "-c", code, *map(str, arguments)], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "[]\n0.5\n", "")
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux to tell the peak memory")
+def test_predict_takes_the_same_memory_for_a_file_of_any_size(files, tmp_path):
+    text = (files / "two").read_bytes()
+    code = (
+        "import re, sys; from taylorkern.cli import main; code = main(sys.argv[1:], own_process=True);"
+        "print(re.search(r'VmHWM:\\s+(\\d+) kB', open('/proc/self/status').read())[1]); sys.exit(code)"
+    )
+    peaks = []
+    for copies in (1500, 6000):  # 50 and 200 MB
+        (tmp_path / "rows").write_bytes(text * copies)
+        arguments = ["predict", "-q", tmp_path / "rows", files / "two.model", tmp_path / "output"]
+        done = subprocess.run([sys.executable, "-P", "-c", code, *map(str, arguments)], capture_output=True, text=True)
+        assert (tmp_path / "output").read_bytes().count(b"\n") == 300 * copies
+        peaks.append(int(done.stdout) / 2**10)
+    assert peaks[1] - peaks[0] < 10 and peaks[1] < 200
+
+
+def test_info_tells_what_a_model_file_holds(files):
+    done = command("info", files / "five.model")
+    assert done.returncode == 0 and done.stderr == ""
+    model = load(files / "five.model")
+    told = dict(line.split(None, 1) for line in done.stdout.splitlines()[:8])
+    assert told["estimator"] == "TaylorSVC" and told["classes"] == "0, 1, 2, 3, 4"
+    assert told["columns"] == "12" and told["monomials"] == str(model.n_slots_) and told["epochs"] == str(model.n_iter_)
+    assert told["kernel"] == "gaussian, degree 3, gamma 0.1" and "C=1.0" in told["parameters"]
+    assert told["file"].endswith(f"{(files / 'five.model').stat().st_size} bytes")
+    assert str(model.certificate_) in done.stdout
+
+    facts = json.loads(command("info", "--json", files / "five.model").stdout)
+    assert facts["classes"] == [0, 1, 2, 3, 4] and facts["parameters"]["degree"] == 3
+    assert facts["certificate"]["dual"] == model.certificate_.dual and not facts["interrupted"]
+
+
+def test_info_knows_every_kind_of_model(tmp_path, capsys):
+    X = np.random.default_rng(0).standard_normal((30, 3))
+    TaylorFeatures(kernel=(1.0, 0.5), degree=1).fit(X).save(tmp_path / "features")
+    svr = TaylorSVR(solver="adagrad", shift=np.ones(3), tol=0.1)
+    svr.fit(X, X[:, :2]).save(tmp_path / "targets")
+    for name in ("features", "targets"):
+        assert main(["info", str(tmp_path / name)]) == 0
+        assert main(["info", "--json", str(tmp_path / name)]) == 0
+        facts = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert facts["certificate"]["dual"] is None  # NaN, which JSON does not have
+    assert facts["parameters"]["shift"] == [1.0, 1.0, 1.0]
+
+
+def test_convert_writes_the_strongest_monomials_of_a_model(files, tmp_path):
+    for name in ("two", "five", "numbers"):
+        top = load(files / f"{name}.model").top_monomials(4)
+        assert command("convert", "--top", "4", files / f"{name}.model", tmp_path / "m.txt").returncode == 0
+        text = (tmp_path / "m.txt").read_text()
+        assert command("convert", "--top", "4", files / f"{name}.model", tmp_path / "m.json").returncode == 0
+        facts = json.loads((tmp_path / "m.json").read_text())
+        outputs = top if name == "five" else {None: top}
+        assert [part["output"] for part in facts["strongest"]] == [k if k is None else str(k) for k in outputs]
+        for part, monomials in zip(facts["strongest"], outputs.values(), strict=True):
+            assert str(monomials) in text
+            assert [entry["name"] for entry in part["monomials"]] == [monomial.name for monomial in monomials]
+            assert [entry["weight"] for entry in part["monomials"]] == [monomial.weight for monomial in monomials]
+        assert facts["columns"] == 12 and len(facts["shift"]) == 12
+
+
+@pytest.mark.parametrize("options", [[], ["--zero-based"]])
+def test_convert_takes_rows_to_arrays_and_back_without_loss(files, tmp_path, options):
+    rows = tmp_path / "rows.svm"
+    X, y = read_svmlight(files / "numbers", zero_based=False)
+    dump_svmlight_file(X, y, str(rows), zero_based=bool(options))
+    assert command("convert", *options, rows, tmp_path / "rows.npz").returncode == 0
+    arrays, labels = sparse.load_npz(tmp_path / "rows.npz"), np.load(tmp_path / "rows.npz")["y"]
+    expected, y = read_svmlight(rows, zero_based=bool(options))
+    assert arrays.shape == expected.shape and (arrays != expected).nnz == 0 and np.array_equal(labels, y)
+    assert command("convert", *options, tmp_path / "rows.npz", tmp_path / "again.svm").returncode == 0
+    again, y_again = read_svmlight(tmp_path / "again.svm", zero_based=bool(options))
+    assert again.data.tobytes() == expected.data.tobytes() and np.array_equal(again.indices, expected.indices)
+    assert np.array_equal(y_again, y)
+
+
+# What is wrong.
+
+
+@pytest.mark.parametrize("name", ["train", "predict", "info", "convert"])
+def test_what_is_wrong_is_told_in_one_line(files, tmp_path, name):
+    """No file, a file in another format, an empty one; exit code 1 and nothing written."""
+    output = tmp_path / "output.npz"
+    for wrong, message in [("nowhere", "No such file"), ("nonsense", ""), ("empty", "")]:
+        arguments = {
+            "train": [files / wrong, output],
+            "predict": [files / wrong, files / "two.model", output],
+            "info": [files / wrong],
+            "convert": [files / wrong, output],
+        }[name]
+        done = command(name, *arguments)
+        if wrong == "empty" and name in ("predict", "convert"):  # no rows in, no rows out
+            assert done.returncode == 0 and done.stderr == ""
+            continue
+        assert done.returncode == 1 and done.stdout == ""
+        assert re.fullmatch(rf"taylorkern {name}: .*{wrong}.*{message}.*\n", done.stderr)
+        if wrong == "nonsense" and name != "info":
+            assert "line 2, column 1: the label 'nonsense' is not a number" in done.stderr
+        assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["train", "predict", "info", "convert", "demo"])
+def test_a_wrong_option_exits_with_2(tmp_path, name):
+    done = command(name, "--nonsense", "a", "b", "c", cwd=tmp_path)
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr.startswith("usage: taylorkern")
+    assert "Traceback" not in done.stderr and not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "-c", "0", "two"], "-c: 0 is not above 0"),
+        (["train", "-c", "nan", "two"], "nan is not a finite number"),
+        (["train", "-g", "wide", "two"], "-g: invalid"),
+        (["train", "-d", "0", "two"], "-d: 0 is less than 1"),
+        (["train", "-s", "1", "two"], "-s: invalid choice: 1"),
+        (["train", "-t", "3", "two"], "3 is not 1 (polynomial) or 2 (gaussian)"),
+        (["train", "--seed", "-1", "two"], "-1 is not one of 0 to"),
+        (["train", "--weight", "heavy", "two"], "--weight takes LABEL:WEIGHT or balanced; got heavy"),
+        (["train", "two", "-w1"], "--weight takes LABEL:WEIGHT or balanced; got 1:"),
+        (["train", "-s", "3", "-w1", "2", "numbers"], "--weight and --multi-class are for classes"),
+        (["train", "-s", "3", "--loss", "hinge", "numbers"], "loss must be one of epsilon_insensitive"),
+        (["train", "--loss", "squared_error", "two"], "loss must be one of hinge"),
+        (["train", "--multi-class", "multinomial", "two"], "goes with loss='log_loss'"),
+        (["train", "-"], "name a file for the model"),
+        (["train", "two", "-"], "cannot be written to the standard output"),
+        (["train", "two", "two"], "would be written over while it is read"),
+        (["train", "two", "."], "is a folder"),
+        (["train", "two", "nowhere/model"], "there is no folder"),
+        (["predict", "two"], "the following arguments are required: MODEL"),
+        (["predict", "two", "two.model", "two"], "would be written over while it is read"),
+        (["predict", "two", "two.model", "two.model"], "would be written over while it is read"),
+        (["predict", "--json", "two", "two.model"], "--json goes to the standard output"),
+        (["predict", "-b", "2", "two", "two.model"], "-b: invalid choice"),
+        (["predict", "--jobs", "0", "two", "two.model"], "0 is less than 1"),
+        (["info"], "required: MODEL"),
+        (["convert", "two", "two.xml"], "models become .txt or .json"),
+        (["convert", "-", "model.txt"], "models become .txt or .json"),
+        (["convert", "two.npz", "two.txt"], "models become .txt or .json"),
+        (["convert", "--top", "0", "two.model", "two.txt"], "--top: 0 is less than 1"),
+    ],
+)
+def test_a_command_line_that_makes_no_sense_exits_with_2(files, monkeypatch, capsys, arguments, message):
+    monkeypatch.chdir(files)
+    before = {path: path.stat().st_mtime_ns for path in files.iterdir()}
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+    assert stop.value.code == 2
+    told = capsys.readouterr()
+    assert told.out == "" and told.err.startswith(f"usage: taylorkern {arguments[0]}")
+    assert message in told.err.splitlines()[-1]
+    assert {path: path.stat().st_mtime_ns for path in files.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text", "message"),
+    [
+        (["train", "rows", "m"], "1 1:1\n1 2:1\n", "got 1 class"),
+        (["train", "rows", "m"], "0.5 1:1\n1.5 2:1\n0.2 3:1\n", "Unknown label type"),
+        (["train", "rows", "m"], "1 0:1\n-1 2:1\n", "rows, line 1, column 3: the index of '0:1' is 0"),
+        (["train", "--features", "2", "rows", "m"], "1 3:1\n", "'3:1' is too high for 2 columns"),
+        (["train", "-d", "100", "rows", "m"], "1 9999:1\n-1 1:1\n", "more than a 64-bit index can number"),
+        (["train", "-s", "3", "rows", "m"], "1e400 1:1\n", "'1e400' is too large"),
+        (["predict", "rows", "two.model", "m"], "1 1:1\n1 13:1\n", "line 2, column 3: the index of '13:1' is too high"),
+        (["predict", "rows", "rows", "m"], "1 1:1\n", "too few for a model file"),
+        (["convert", "rows", "m.npz"], "1 2:1 1:1\n", "is not above the one before"),
+        (["convert", "rows", "m.txt"], "1 2:1\n", "too few for a model file"),
+    ],
+)
+def test_wrong_data_exit_with_1_and_a_sentence(files, tmp_path, monkeypatch, capsys, arguments, text, message):
+    (tmp_path / "rows").write_text(text)
+    (tmp_path / "two.model").write_bytes((files / "two.model").read_bytes())
+    monkeypatch.chdir(tmp_path)
+    before = set(tmp_path.iterdir())
+    assert main(arguments) == 1
+    told = capsys.readouterr().err.splitlines()
+    assert told[-1].startswith(f"taylorkern {arguments[0]}: ") and message in told[-1]
+    assert set(tmp_path.iterdir()) == before
+
+
+def test_npz_files_that_hold_no_rows_are_refused(tmp_path, capsys):
+    good = {"data": [1.0], "indices": [0], "indptr": [0, 1], "shape": [1, 1], "y": [1.0]}
+    wrong = [
+        ({"y": None}, "it has no y"),
+        ({"data": None}, "it has no CSR rows"),
+        ({"indices": [5]}, "broken CSR"),
+        ({"y": [1.0, 2.0]}, "y is not one finite number for each of 1 rows"),
+        ({"y": [np.nan]}, "y is not one finite number"),
+        ({"y": np.array([{}], dtype=object)}, "Object arrays cannot be loaded"),
+    ]
+    for change, message in wrong:
+        arrays = {name: array for name, array in (good | change).items() if array is not None}
+        np.savez(tmp_path / "rows.npz", **arrays)
+        assert main(["convert", str(tmp_path / "rows.npz"), str(tmp_path / "rows.svm")]) == 1
+        assert message in capsys.readouterr().err
+    for content in (b"", b"PK nonsense", (tmp_path / "rows.npz").read_bytes()[:100]):
+        (tmp_path / "rows.npz").write_bytes(content)
+        assert main(["convert", str(tmp_path / "rows.npz"), str(tmp_path / "rows.svm")]) == 1
+        assert len(capsys.readouterr().err.splitlines()) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["rows.npz"]
+
+
+def test_mutated_files_end_in_no_traceback(files, tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    for name in ("two", "two.model"):
+        good = bytearray((files / name).read_bytes())
+        for _ in range(150):
+            text = good.copy()
+            for at in rng.integers(len(text), size=rng.integers(1, 4)):
+                text[at] = rng.choice(list(b"\x00 :-+.e,#\n19z\xff"))
+            (tmp_path / name).write_bytes(text[: rng.integers(len(text))] if rng.random() < 0.3 else text)
+            data, model = (tmp_path / name, files / "two.model") if name == "two" else (files / "two", tmp_path / name)
+            assert main(["predict", "-q", str(data), str(model), str(tmp_path / "output")]) in (0, 1)
+    assert "Traceback" not in capsys.readouterr().err
+
+
+@posix
+def test_a_named_pipe_is_written_to_and_never_replaced(files, tmp_path, capsys):
+    pipe = tmp_path / "pipe"  # as devices are, of which none is put at risk here
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert main(["predict", "-q", str(files / "two"), str(files / "two.model"), str(pipe)]) == 0
+        assert os.read(reader, 2**16).count(b"\n") == 300
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()
+    with pytest.raises(SystemExit):
+        main(["train", str(files / "two"), str(pipe)])
+    assert "is not an ordinary file" in capsys.readouterr().err
+    assert pipe.is_fifo()
+
+
+def test_an_output_that_is_there_is_replaced_only_by_a_whole_one(files, tmp_path, capsys):
+    output = tmp_path / "output"
+    output.write_text("before")
+    (tmp_path / "rows").write_bytes((files / "two").read_bytes() * 3000 + b"nonsense\n")  # wrong after many batches
+    assert main(["predict", str(tmp_path / "rows"), str(files / "two.model"), str(output)]) == 1
+    assert "line 900001" in capsys.readouterr().err
+    assert output.read_text() == "before" and not leftovers(tmp_path)
+
+
+# Pipes and Ctrl-C.
+
+
+@posix
+@pytest.mark.parametrize("name", ["train", "predict", "info", "--help"])
+def test_a_closed_pipe_is_no_error_to_speak_of(files, tmp_path, name):
+    arguments = {
+        "train": ["train", "-q", "--json", files / "two", tmp_path / "model"],
+        "predict": ["predict", "-q", files / "two", files / "two.model"],
+        "info": ["info", files / "two.model"],
+        "--help": ["--help"],
+    }[name]
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen([*RUN, *map(str, arguments)], **pipes, text=True, env=buffered)
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    assert process.wait(60) == 1
+    process.stderr.close()
+
+
+def interrupt(process, ready):
+    """Ctrl-C as soon as a process is ready; returns what it said, and the seconds that it took to end."""
+    deadline = time.monotonic() + 60
+    while not ready():
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.01)
+    begin = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    said = process.communicate()[1]
+    return said, time.monotonic() - begin
+
+
+@posix
+@pytest.mark.parametrize("name", ["train", "predict", "convert"])
+def test_ctrl_c_while_reading_ends_at_once_and_leaves_nothing(files, tmp_path, name):
+    arguments = {
+        "train": ["train", "-", tmp_path / "model"],
+        "predict": ["predict", "-", files / "two.model", tmp_path / "output"],
+        "convert": ["convert", "-", tmp_path / "rows.npz"],
+    }[name]
+    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([*RUN, *map(str, arguments)], **streams) as process:
+        process.stdin.write((files / "two").read_bytes() * 200)  # far more than a pipe holds: it has begun to read
+        process.stdin.flush()
+        said, seconds = interrupt(process, lambda: True)
+    assert process.returncode == 130 and seconds < 1
+    assert said == b"interrupted\n"
+    assert not list(tmp_path.iterdir())
+
+
+@posix
+@pytest.mark.parametrize("keep", [False, True])
+def test_ctrl_c_while_training_says_after_how_many_epochs(tmp_path, keep):
+    rng = np.random.default_rng(0)
+    dump_svmlight_file(
+        rng.standard_normal((3000, 20)), rng.integers(2, size=3000), str(tmp_path / "rows"), zero_based=False
+    )
+    arguments = ["train", "--verbose", "-c", "1e6", "-e", "1e-12", "--max-iter", "100000"]
+    arguments += ["--keep"] * keep + [tmp_path / "rows", tmp_path / "model"]
+    seen = tmp_path / "seen"
+    with seen.open("wb") as stderr, subprocess.Popen([*RUN, *map(str, arguments)], stderr=stderr) as process:
+        _, seconds = interrupt(process, lambda: seen.read_bytes().count(b"objective") >= 3)
+    assert process.returncode == 130 and seconds < 1
+    last = seen.read_text().splitlines()[-1]
+    assert re.match(r"interrupted after [1-9]\d* epochs of training; ", last)
+    seen.unlink()
+    if keep:
+        assert last.endswith(f"the model of the last whole epoch is in {tmp_path / 'model'}")
+        model = load(tmp_path / "model")
+        assert model.interrupted_ and f"after {model.n_iter_} epochs" in last
+        (tmp_path / "model").unlink()
+    else:
+        assert last.endswith("nothing was written")
+    assert [path.name for path in tmp_path.iterdir()] == ["rows"]
+
+
+@pytest.mark.parametrize("arguments", [["info", "model"], ["demo"], ["train", "two", "model"]])
+def test_ctrl_c_has_the_exit_code_130(files, monkeypatch, capsys, arguments):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    import taylorkern._cli_convert
+    import taylorkern._cli_train
+
+    monkeypatch.chdir(files)
+    monkeypatch.setattr(demo_module, "demo", stop)
+    monkeypatch.setattr(taylorkern._cli_convert, "load", stop)
+    monkeypatch.setattr(TaylorSVC, "fit", stop)
+    assert main(arguments) == 130
+    assert capsys.readouterr().err.splitlines()[-1].startswith("interrupted")
+    assert not (files / "model").exists()
+
+
+# What the documentation says.
+
+ROOT = Path(__file__).parents[1]
+
+
+def sessions(path):
+    """(command, output) of each $ line in the console blocks of a document."""
+    for block in re.findall(r"```console\n(.*?)```", path.read_text(), re.DOTALL):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            yield part.split("\n", 1)
+
+
+@posix
+@pytest.mark.skipif(not (ROOT / "docs").exists(), reason="needs the source folder")
+@pytest.mark.parametrize("name", ["docs/command-line.md", "README.md"])
+def test_the_documented_commands_print_what_is_printed_there(tmp_path, name):
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for program, prefix in [("taylorkern", RUN), ("python", [sys.executable, "-P"])]:
+        (programs / program).write_text(f'#!/bin/sh\nexec {shlex.join(prefix)} "$@"\n')
+        (programs / program).chmod(0o755)
+    environment = os.environ | {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "100"}
+    found = list(sessions(ROOT / name))
+    assert found
+    for line, expected in found:
+        done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, cwd=tmp_path, env=environment)
+        told = done.stderr + done.stdout
+        assert doctest.OutputChecker().check_output(expected, told, doctest.ELLIPSIS), f"$ {line}\n{told}"
