@@ -8,7 +8,7 @@ from .table import Row, dump, print_header, print_machine, print_row
 from .timing import CLOCKS, STEADY, one_thread
 
 
-def run(name, doc, parts, bench, sizes, arguments=None):
+def run(name, doc, parts, bench, sizes, arguments=None, clock=STEADY):
     """Run the chosen parts on one thread and print their rows.
 
     Parameters
@@ -25,12 +25,14 @@ def run(name, doc, parts, bench, sizes, arguments=None):
         The sizes of a full and of a quick run.
     arguments : list of str, default=None
         The command line.
+    clock : {"wall", "cpu"}
+        What to time by, unless the command line says so.
     """
     parser = argparse.ArgumentParser(prog=f"python -m {name}", description=doc.splitlines()[0])
     data.add_argument(parser)
     parser.add_argument("--quick", action="store_true", help="less work and fewer repeats: rough figures")
     parser.add_argument("--only", metavar="PARTS", default=",".join(parts), help="parts, for example a,d")
-    parser.add_argument("--clock", choices=CLOCKS, default=STEADY, help=f"what to time by (default: {STEADY})")
+    parser.add_argument("--clock", choices=CLOCKS, default=clock, help=f"what to time by (default: {clock})")
     parser.add_argument("--json", metavar="FILE", help="write the figures there too")
     options = parser.parse_args(arguments)
     chosen = options.only.split(",")
