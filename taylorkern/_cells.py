@@ -12,7 +12,7 @@ import numpy as np
 
 from . import _core
 from ._memory import check_memory
-from ._rows import Csr, Rows, is_csr, share_out
+from ._rows import Rows, is_csr, share_out
 from ._shift import SPARSE_SHARE, _centre, _readable, _share_filled, shift_rows
 
 SAMPLE_ROWS = 48  # that the centres are found from, for each of them
@@ -72,7 +72,7 @@ class Partition:
     def shifted(self, X, cell, beyond=None):
         """The rows of these cells, shifted and renumbered."""
         if self.place is not None:
-            return Csr(*shift_rows(X, self.by, self.place, cell, beyond), X.shape)
+            return shift_rows(X, self.by, self.place, cell, beyond)
         X = X.toarray() if is_csr(X) else X
         return X - self.by.astype(X.dtype)[cell]
 
@@ -205,7 +205,7 @@ def choose_cells(X, n_cells, n_partitions, degree, random, *, compact=True, n_jo
     chosen = np.flatnonzero(continuous if continuous.any() else filled > 0)
     use = np.full(n_features, -1, dtype=np.int32)
     use[chosen] = np.arange(len(chosen))
-    moved = Csr(*shift_rows(X, around[None], np.arange(n_features, dtype=np.int32)[None]), X.shape)
+    moved = shift_rows(X, around[None], np.arange(n_features, dtype=np.int32)[None])
     partitions = []
     for _ in range(n_partitions):
         centres = _centres(X, n_cells, chosen, random)
@@ -222,7 +222,7 @@ def choose_cells(X, n_cells, n_partitions, degree, random, *, compact=True, n_jo
 def _places(X, cell, by, degree, compact):
     """The numbers of columns in each cell, by how often they are not zero; None for rows that are dense."""
     identity = np.broadcast_to(np.arange(X.shape[1], dtype=np.int32), by.shape).copy()
-    shifted = Csr(*shift_rows(X, by, identity, cell), X.shape)
+    shifted = shift_rows(X, by, identity, cell)
     filled = _sums(shifted, cell, len(by))
     nonzeros = round(len(shifted.data) / max(X.shape[0], 1))
     if not is_csr(X) and comb(X.shape[1] + degree, degree) < 2 * comb(nonzeros + degree, degree):

@@ -320,8 +320,10 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         rows = Rows(rows) if shift is None else shift.rows(rows, n_jobs)
         loss = self._loss(meaning)
         problem = Problem(rows, targets, weight, expansion, loss, float(self.C), n_jobs, unit, favour)
-        sample = Rows(sample) if shift is None else shift.rows(sample)
-        problem.sample = sample.X if sample.cells is None else Sample.of(sample)
+        if isinstance(shift, Cells):
+            problem.sample = Sample.of(shift.rows(sample))
+        else:
+            problem.sample = sample if shift is None else shift(sample)
         return problem
 
     def _warm(self, problem, shift):

@@ -1,40 +1,13 @@
 """What a model file predicts, with numpy alone: scikit-learn takes ten times longer to import than this to predict."""
 
 import os
-from typing import NamedTuple
 
 import numpy as np
 
 from ._model_reader import check_format, decode
-from ._rows import Rows, dot_rows
+from ._rows import Csr, Rows, dot_rows
 from ._safetensors import Reader
 from ._shift import CHUNK
-
-
-class Csr(NamedTuple):
-    """CSR rows as `Rows` and `Shift` take them."""
-
-    data: np.ndarray
-    indices: np.ndarray
-    indptr: np.ndarray
-    shape: tuple[int, int]
-
-    @property
-    def dtype(self):
-        """The type of the numbers."""
-        return self.data.dtype
-
-    def part(self, first, last):
-        """The rows first to last - 1."""
-        begin, end = self.indptr[first], self.indptr[last]
-        indptr = self.indptr[first : last + 1] - begin
-        return Csr(self.data[begin:end], self.indices[begin:end], indptr, (last - first, self.shape[1]))
-
-    def toarray(self):
-        """The rows with their zeros."""
-        dense = np.zeros(self.shape, dtype=self.dtype)
-        dense[np.repeat(np.arange(self.shape[0]), np.diff(self.indptr)), self.indices] = self.data
-        return dense
 
 
 class Predictor:
@@ -90,13 +63,7 @@ class Predictor:
         return (values[:, 0] > 0).astype(np.intp) if self.n_outputs == 1 else values.argmax(axis=1)
 
     def _values(self, X):
-        if self._shift is not None:
-            if self._shift.place is None:
-                X = self._shift(X)
-            else:
-                data, indices, indptr = self._shift.entries(X)
-                X = Csr(data, indices, indptr, X.shape)
-        rows = Rows(X)
+        rows = Rows(X) if self._shift is None else self._shift.rows(X, self.n_jobs)
         rows.check_longest(self._expansion)
-        rows.core.walk_dense = self._walk_dense
+        rows.walk_dense(self._walk_dense)
         return dot_rows(rows, self._expansion, self._expansion.margin, self._table, self.n_jobs)[:, : self.n_outputs]

@@ -165,7 +165,7 @@ class Rows:
             present = np.flatnonzero(counts)
             total += sum(int(counts[m]) * expansion.monomials(m) for m in present)
             longest = max(longest, int(present[-1]) if len(present) else 0)
-        return total, expansion.monomials(longest)
+        return total, expansion.monomials(longest) if self.n_rows else 0
 
     def passes(self, expansion, cost=1):
         """Ranges of rows (first, last), each worth about PASS_MONOMIALS / cost; whole blocks of dense rows."""

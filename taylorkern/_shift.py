@@ -45,15 +45,12 @@ class Shift:
             return X - self.by.astype(X.dtype) if self.by.any() else X
         from scipy import sparse
 
-        return sparse.csr_array(self.entries(X), shape=X.shape)
-
-    def entries(self, X):
-        """(data, indices, indptr) of shifted rows, which come out as CSR."""
-        return shift_rows(X, self.by[None], self.place[None])
+        shifted = shift_rows(X, self.by[None], self.place[None])
+        return sparse.csr_array(shifted[:3], shape=X.shape)
 
     def rows(self, X, n_jobs=1):
         """The same as `Rows`."""
-        return Rows(self(X) if self.place is None else Csr(*self.entries(X), X.shape))
+        return Rows(self(X) if self.place is None else shift_rows(X, self.by[None], self.place[None]))
 
     def bytes(self, X):
         """About how much memory shifted rows take; 0 when X itself is used."""
@@ -72,7 +69,7 @@ class Shift:
 
 
 def shift_rows(X, by, place, cell=None, beyond=None):
-    """(data, indices, indptr) of rows less the by of their cells, column j as number place[cell, j]; -1: left out.
+    """Rows less the by of their cells: `Csr`, with column j as number place[cell, j]; -1: it is left out.
 
     What is left out of a row adds to its squared norm; that is written to `beyond`.
     """
@@ -85,7 +82,7 @@ def shift_rows(X, by, place, cell=None, beyond=None):
     _core.shift_rows(rows, 0, n_rows, *shift, indptr, None, None, None)
     indices, data = np.empty(indptr[-1], dtype=np.int32), np.empty(indptr[-1], dtype=X.dtype)
     _core.shift_rows(rows, 0, n_rows, *shift, indptr, indices, data, beyond)
-    return data, indices, indptr
+    return Csr(data, indices, indptr, X.shape)
 
 
 def choose_shift(X, shift, expansion):
