@@ -20,6 +20,8 @@ class Dual:
 
     certified = True
     sweeps = 10
+    SHARED = ("table", "alpha", "margin", "norm2", "live")  # with C
+    STATE = ("active", "total", "gap", "primal", "dual")
 
     def __init__(self, problem, random, tol, alpha=None):
         self.problem, self.random, self.tol = problem, random, tol
@@ -44,6 +46,11 @@ class Dual:
         if alpha is not None and alpha.any():
             problem.add(self.table, alpha)
             self._evaluate()
+
+    @staticmethod
+    def blank(problem):
+        """Arguments for one that is to be told of its state."""
+        return {}
 
     def epoch(self, last=False):
         """One epoch over the active rows; the last one ends with the true gap."""
@@ -109,6 +116,10 @@ class Dual:
         self._kept_table = None
         if problem.n_slots * problem.n_rows <= problem.n_monomials * len(self.active):
             self._kept_table = self.table.copy()
+
+    def resume(self):
+        """Go on from the end of an epoch that another solver ran: its arrays are here already."""
+        self.keep()
 
     def restore(self):
         """Return to the end of the last whole epoch."""

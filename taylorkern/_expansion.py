@@ -12,6 +12,7 @@ from ._memory import check_memory
 
 # Monomials walked between two looks at Ctrl-C: about 10 ms.
 PASS_MONOMIALS = 2**23
+CHUNK_ROWS = 2**13  # of a stream, that are taken at once: whole blocks of every solver
 BARE_TO_DEGREE = 20
 MAX_DEGREE = 170  # 170! is the largest factorial that a double holds
 MAX_INDEX = 2**63 - 1

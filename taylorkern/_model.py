@@ -12,6 +12,7 @@ from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from ._cells import Cells, Sample, choose_cells
+from ._checkpoint import Epochs, open_checkpoint, random_arrays, random_state, set_random_state
 from ._dual import Dual, dual_start
 from ._expansion import Expansion, _positive, check_count, check_degree, padded, resolve_gamma
 from ._memory import check_memory
@@ -67,15 +68,23 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
 
     # Training.
 
-    def _fit(self, X, y, sample_weight):
+    def _fit(self, X, y, sample_weight, checkpoint, checkpoint_every):
         self._check_parameters()
         rows, y_checked = self._check_data(X, y)
+        weight = None if sample_weight is None else np.asarray(sample_weight)
+        facts = {"X": rows, "y": y_checked, "sample_weight": weight}
+        store = open_checkpoint(self, checkpoint, checkpoint_every, "fit", facts)
+        saved = store.load() if store else None
         meaning = self._learn_y(y_checked)
-        random = check_random_state(self.random_state)
+        random = random_state(self.random_state, saved)
+        began = random_arrays(random, "began") if store else {}
         expansion, shift = self._expand_rows(rows, random)
         self._check_memory(rows, expansion, shift, meaning)
         problem = self._problem(rows, y_checked, sample_weight, meaning, expansion, shift)
-        solver = SOLVERS[self.solver](problem, random, self.tol, **self._warm(problem, shift))
+        if saved is not None:
+            set_random_state(random, saved)
+        begin = self._warm(problem, shift) if saved is None else SOLVERS[self.solver].blank(problem)
+        solver = SOLVERS[self.solver](problem, random, self.tol, **begin)
 
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
         observer = Observer(
@@ -84,7 +93,8 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
             lambda: self._model_attributes(solver.model().copy(), problem, shift, meaning),
         )
         with observer.watching():
-            outcome = train(solver, tol=self.tol, max_iter=self.max_iter, observer=observer)
+            epochs = Epochs(store, saved, began) if store else None
+            outcome = train(solver, tol=self.tol, max_iter=self.max_iter, observer=observer, epochs=epochs)
         if outcome.n_iter == 0:
             raise KeyboardInterrupt
         alpha, norm2 = solver.point()
@@ -100,10 +110,13 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         self.history_ = observer.history(outcome.record)
         self.certificate_ = certificate
         self.interrupted_ = outcome.interrupted
+        self.__dict__.pop("waiting_", None)
         self._alpha = alpha if self.warm_start else None
         self._stream = solver.stream() if self.warm_start and self.solver == "adagrad" else None
         if outcome.interrupted:
             raise KeyboardInterrupt
+        if store:
+            store.remove()
         self._warn(problem, outcome)
         return self
 
@@ -305,7 +318,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         )
         return self._expand(cells.n_columns, gamma), cells
 
-    def _problem(self, rows, y, sample_weight, meaning, expansion, shift, unit=None):
+    def _problem(self, rows, y, sample_weight, meaning, expansion, shift, unit=None, walk_dense=None):
         """Shifted rows, their targets and weights; rows of weight 0 are left out."""
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
@@ -319,7 +332,9 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         sample = rows[:: -(-rows.shape[0] // SAMPLE)].copy()
         rows = Rows(rows) if shift is None else shift.rows(rows, n_jobs)
         loss = self._loss(meaning)
-        problem = Problem(rows, targets, weight, expansion, loss, float(self.C), n_jobs, unit, favour)
+        problem = Problem(rows, targets, weight, expansion, loss, float(self.C), n_jobs, unit, favour, walk_dense)
+        if walk_dense is not None:  # of later chunks of a stream nobody asks for a sample
+            return problem
         if isinstance(shift, Cells):
             problem.sample = Sample.of(shift.rows(sample))
         else:
@@ -372,16 +387,19 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         shift = None if self._shift is None else self._shift.grow(rows.shape[1])
         return self._expansion.grow(rows.shape[1]), shift
 
-    def _warn(self, problem, outcome):
+    def _warn_underflow(self, n_rows, stacklevel):
         n_underflowed = self.certificate_.n_underflowed
         if n_underflowed:
             warnings.warn(
-                f"{n_underflowed} of {problem.n_rows} rows are so far from the origin that exp(-gamma |x|^2) is 0 in "
-                f"{problem.dtype}: they have no features. Scale the data, or use a smaller gamma (it is "
+                f"{n_underflowed} of {n_rows} rows are so far from the origin that exp(-gamma |x|^2) is 0 in "
+                f"{self._table.dtype}: they have no features. Scale the data, or use a smaller gamma (it is "
                 f"{self.gamma_:.4g})",
                 RuntimeWarning,
-                stacklevel=4 + FRAMES,
+                stacklevel=stacklevel + 1,
             )
+
+    def _warn(self, problem, outcome):
+        self._warn_underflow(problem.n_rows, 4 + FRAMES)
         if outcome.converged:
             return
         certificate = self.certificate_

@@ -84,9 +84,9 @@ class Observer:
             estimator=self.estimator, **self.data, reconstruction_attributes=self.reconstruct()
         )
 
-    def history(self, record):
+    def history(self, record=None):
         """One array for each quantity; the last record may know more than it did when the epoch ended."""
-        if self.rows:
+        if self.rows and record is not None:
             self.rows[-1] = (*self.rows[-1][:2], *_totals(record))
         names = ("epoch", "seconds", "primal", "dual", "active", "primal_seen")
         columns = zip(*self.rows, strict=True) if self.rows else [()] * len(names)

@@ -21,6 +21,8 @@ class Pegasos:
 
     certified = True
     block = 16
+    SHARED = ("w", "average", "alpha", "scale", "norm2", "shift")  # with C
+    STATE = ("t", "n_averaged", "epochs")
 
     def __init__(self, problem, random, tol, alpha=None):
         self.problem, self.random, self.tol = problem, random, tol
@@ -37,34 +39,42 @@ class Pegasos:
             self.alpha[:] = problem.C * alpha
             problem.add(self.w, alpha, problem.expansion.features)
             t, norm2 = max(t, n_blocks), squared_norms(self.w)[:n_outputs]
-        training, self.rows = problem.training(self.w, self.block)
-        share = n_blocks / problem.n_rows
-        self.state = _core.Pegasos(training, problem.lambda_, share, radius, self.alpha, np.ones(n_outputs), norm2, t)
-        self.epochs = 0
+        self.training, self.rows = problem.training(self.w, self.block)
+        self.share, self.radius = n_blocks / problem.n_rows, radius
+        self.scale, self.norm2, self.shift = np.ones(n_outputs), norm2, np.zeros(n_outputs)
+        self.t, self.n_averaged, self.epochs = t, 0, 0
+
+    @staticmethod
+    def blank(problem):
+        """Arguments for one that is to be told of its state."""
+        return {}
 
     def epoch(self, last=False):
         """One epoch over all rows."""
-        problem, state = self.problem, self.state
+        problem = self.problem
         if self.epochs & (self.epochs - 1) == 0:  # a power of two: so the average is always over half of the epochs
-            self.average[:] = 0
-            state.begin_average(self.average, np.zeros(problem.n_outputs))
+            self.average[:], self.shift[:], self.n_averaged = 0, 0, 0
+        vectors = self.alpha, self.scale, self.norm2
+        state = _core.Pegasos(self.training, problem.lambda_, self.share, self.radius, *vectors, self.t)
+        state.begin_average(self.average, self.shift)
         order = problem.together(self.random.permutation(problem.n_rows))
         self.rows.set_order(order)
         for begin, end in problem.passes(len(order), self.block):
             state.run(begin, end)
+        self.t += state.n_averaged
+        self.n_averaged += state.n_averaged
         self.epochs += 1
         return self._evaluate()
 
     def _evaluate(self):
         """The objectives at the last iterate and at the averaged one; the better one is the model."""
-        problem, state = self.problem, self.state
-        scale, shift = np.asarray(state.scale), np.asarray(state.shift)
+        problem, scale, shift = self.problem, self.scale, self.shift
         margins = problem.to_margins(scale * problem.outputs(self.w))
         alpha = scale / problem.C * self.alpha
         norm2 = problem.norm2(alpha, margins)
         last, dual = problem.primal(margins, norm2), problem.dual(alpha, norm2)
-        n = state.n_averaged
-        model = self.w * _by_table(shift, self.w)
+        n = self.n_averaged
+        model = self.w * by_table(shift, self.w)
         model += self.average
         model /= self.w.dtype.type(n)
         averaged = problem.primal(problem.margins(model), norms(problem, model))
@@ -76,6 +86,11 @@ class Pegasos:
     def keep(self, last=False):
         """Remember this epoch's end."""
         self._kept = self._next
+
+    def resume(self):
+        """Go on from the end of an epoch that another solver ran: its arrays are here already."""
+        self._evaluate()
+        self.keep()
 
     def restore(self):
         """Nothing to do: the model is that of the last whole epoch already."""
@@ -100,6 +115,8 @@ class Adagrad:
     """
 
     certified = False
+    SHARED = ("w", "squares", "average")  # with C
+    STATE = ("n_averaged", "n_seen", "n_restarted", "eta", "unit", "epochs", "_reached", "_better")
 
     def __init__(self, problem, random, tol, alpha=None, stream=None):
         self.problem, self.random, self.tol = problem, random, tol
@@ -114,7 +131,12 @@ class Adagrad:
         self.training, self.rows = problem.training(self.w, self.block)
         if np.isnan(self.eta):
             self.eta = self._search() if problem.n_rows >= SEARCH_FROM else UNSEARCHED
-        self.epochs, self._reached = 0, np.inf
+        self.epochs, self._reached, self._better = 0, np.inf, np.ones(problem.n_outputs, dtype=bool)
+
+    @staticmethod
+    def blank(problem):
+        """Arguments for one that is to be told of its state: nothing to search for."""
+        return {"stream": Stream.new(problem)._replace(eta=UNSEARCHED)}
 
     @property
     def floor(self):
@@ -133,7 +155,7 @@ class Adagrad:
             self.average[:], self.n_averaged, self.n_restarted = 0, 0, self.n_seen
         weight = self.problem.weight
         self.n_seen += self.problem.n_rows if weight is None else float(weight.sum())
-        self._better = np.ones(self.problem.n_outputs, dtype=bool)
+        self._better[:] = True
         try:
             self._steps(1 / (self.problem.C * self.n_seen))
         finally:  # after Ctrl-C it stands where it is
@@ -169,7 +191,7 @@ class Adagrad:
         n = self.n_averaged
         margins = problem.to_margins(problem.outputs(self.average) / n)
         averaged = problem.primal(margins, norms(problem, self.average) / n**2)
-        self._better = np.broadcast_to(averaged <= last, problem.n_outputs)
+        self._better[:] = averaged <= last
         reached = np.minimum(last, averaged)
         if reached.sum() > self._reached:  # it went too far
             self.eta *= 0.7
@@ -181,6 +203,10 @@ class Adagrad:
         self._kept = self.w.copy()
         for k in np.flatnonzero(self._better) if self.n_averaged else ():
             np.divide(self.average[:, k], self.average.dtype.type(self.n_averaged), out=self._kept[:, k])
+
+    def resume(self):
+        """Go on from the end of an epoch that another solver ran: its arrays are here already."""
+        self.keep()
 
     def restore(self):
         """Nothing to do: the model is that of the last whole epoch already."""
@@ -293,7 +319,7 @@ def norms(problem, w):
     return problem.per_problem(squared_norms(w)[: problem.n_outputs])
 
 
-def _by_table(values, w):
+def by_table(values, w):
     """One number for each output, as a row for the tables w."""
     row = np.zeros(w.shape[1], dtype=w.dtype)
     row[: len(values)] = values

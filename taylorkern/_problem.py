@@ -42,9 +42,11 @@ class Problem:
         What weights are divided by: their mean, or 1 for rows that are part of a stream.
     favour : ndarray of shape (K,), default=None
         A further weight for the rows with a label of 1.
+    walk_dense : bool, default=None
+        Whether all columns are walked, or nonzeros only; None: whichever costs less.
     """
 
-    def __init__(self, X, y, weight, expansion, loss, C, n_jobs=1, unit=None, favour=None):
+    def __init__(self, X, y, weight, expansion, loss, C, n_jobs=1, unit=None, favour=None, walk_dense=None):
         self.rows = X if isinstance(X, Rows) else Rows(X)
         self.y = y if y.ndim == 2 else y[:, None]
         self.expansion = expansion
@@ -66,7 +68,7 @@ class Problem:
         labels, numbers = (self.y, None) if self.of_labels else (None, self.y)
         self.targets = _core.Targets(loss.name, labels, numbers, self.weight, favour, loss.epsilon)
         self.rows.check_longest(expansion)
-        self.n_monomials = self.rows.choose_walk(expansion)
+        self.n_monomials = self.rows.choose_walk(expansion, walk_dense)
         self._scratch = self.rows.scratch()
         self.sample: Any = None  # some of the rows, for the model to keep
 

@@ -195,13 +195,15 @@ class Rows:
         for form in self.forms():
             expansion.check_row(np.flatnonzero(form.histogram)[-1] if self.n_rows else 0)
 
-    def choose_walk(self, expansion):
+    def choose_walk(self, expansion, dense=None):
         """Walk all columns of these rows, or their nonzeros only: whichever costs less. Returns how many monomials."""
         total, _ = self.monomials(expansion)
         forms = list(self.forms())
         every = self.n_rows * expansion.n_slots * len(forms)
-        dense = 0 < self.n_columns <= _core.MAX_DENSE_COLUMNS and every < DENSE_GAIN * total
-        self.walk_dense(dense and (self.cells is None or self.cells.alike))
+        if dense is None:
+            dense = 0 < self.n_columns <= _core.MAX_DENSE_COLUMNS and every < DENSE_GAIN * total
+            dense = dense and (self.cells is None or self.cells.alike)
+        self.walk_dense(dense)
         return every if self.core.walk_dense else total
 
     def walk_dense(self, dense):

@@ -1,7 +1,8 @@
 """Training: epochs of a solver, until the gap between primal and dual objective is small enough.
 
 A solver has `epoch()`, which runs one and returns what it knows of the objective; `keep()` and `restore()`, for Ctrl-C;
-`model()`, the table that predicts (see `Expansion.margin`); and `point()`, a feasible dual point when it has one.
+`model()`, the table that predicts (see `Expansion.margin`); `point()`, a feasible dual point when it has one; and
+`SHARED` and `STATE`, names of all that it has to know to go on, with `resume()` for when it has been told.
 """
 
 from time import perf_counter
@@ -25,7 +26,7 @@ class Outcome(NamedTuple):
     record: Record  # of the last epoch
 
 
-def train(solver, *, tol, max_iter, observer=None):
+def train(solver, *, tol, max_iter, observer=None, epochs=None):
     """Run epochs until the gap of each problem is at most tol times its primal objective.
 
     Parameters
@@ -40,6 +41,8 @@ def train(solver, *, tol, max_iter, observer=None):
     observer : Observer, default=None
         Told when an epoch begins; and when one has ended its number, the seconds since the start and its record:
         training ends when it then returns True.
+    epochs : Epochs, default=None
+        The checkpoint that it goes on from, and to which it saves; only with an observer.
 
     Returns
     -------
@@ -49,6 +52,10 @@ def train(solver, *, tol, max_iter, observer=None):
     unknown = np.full(solver.problem.n_problems, NAN)
     record = Record(unknown, unknown, 0, unknown)
     converged = finished = False
+    earlier = epochs.resume(solver, observer) if epochs else None
+    if earlier is not None:
+        n_iter, slow, seconds, record = earlier
+        begin -= seconds
     try:
         while n_iter < max_iter and not converged and not stop:
             finished = False
@@ -66,6 +73,8 @@ def train(solver, *, tol, max_iter, observer=None):
                 converged = slow >= 2
             if observer:
                 stop = observer.end_epoch(n_iter, perf_counter() - begin, record)
+            if epochs and n_iter < max_iter and not converged and not stop:
+                epochs.save(solver, observer, n_iter, slow, perf_counter() - begin, record)
         record = solver.known(record)
     except KeyboardInterrupt:
         interrupted = True

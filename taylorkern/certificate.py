@@ -110,16 +110,16 @@ def certify(problem, primal, alpha, norm2, random):
         theorem1 = problem.loss.lipschitz * problem.mean(np.sqrt(residuals)) * problem.radius()
     if alpha is None:
         unknown = np.full(problem.n_problems, NAN)
-        return _in_one(primal, unknown, unknown, unknown, unknown, NAN, theorem1, n_underflowed)
+        return in_one(primal, unknown, unknown, unknown, unknown, NAN, theorem1, n_underflowed)
     dual = problem.dual(alpha, norm2)
     per_sum = problem.C / (2 * problem.n_rows)  # of |sum_i alpha_i y_i Pperp phi(x_i)|^2
     cut = per_sum * np.einsum("ik,i->k", np.abs(alpha), np.sqrt(residuals)) ** 2
     estimate, stderr, of_sum = _sampled_sums(problem, alpha, residuals, random)
     cut, estimate, stderr = problem.per_problem(cut), per_sum * estimate, per_sum * stderr
-    return _in_one(primal, dual, cut, estimate, stderr, per_sum * of_sum, theorem1, n_underflowed)
+    return in_one(primal, dual, cut, estimate, stderr, per_sum * of_sum, theorem1, n_underflowed)
 
 
-def _in_one(primal, dual, cut, estimate, stderr, stderr_of_sum, theorem1, n_underflowed):
+def in_one(primal, dual, cut, estimate, stderr, stderr_of_sum, theorem1, n_underflowed):
     """One certificate for the sum, with one for each problem in it when there are several."""
     columns = np.stack([primal, dual, cut, estimate, stderr, theorem1], axis=1)
     parts = [_certificate(numbers, n_underflowed) for numbers in columns]
@@ -196,15 +196,30 @@ def _sampled_sums(problem, alpha, residuals, random):
     proportional to the norms of their alphas, in independent blocks; the mean over the pairs of different draws in a
     block is unbiased.
     """
+    none = np.zeros(problem.n_problems), np.zeros(problem.n_problems), 0.0
+    if not residuals.any():
+        return none
+    size, total, drawn = draw(alpha, random)
+    return none if total <= 0 else of_drawn(problem, alpha, size, total, residuals, drawn)
+
+
+def draw(alpha, random):
+    """(|alpha_i| of each row, their sum, rows that are drawn with probabilities proportional to them)."""
     size = np.sqrt(np.einsum("ik,ik->i", alpha, alpha))
     cumulated = np.cumsum(size)
     total = cumulated[-1]
-    if total <= 0 or not residuals.any():
-        return np.zeros(problem.n_problems), np.zeros(problem.n_problems), 0.0
-    block_rows = BLOCK_ROWS if problem.n_outputs == 1 else 2 * BLOCK_ROWS
+    if total <= 0:
+        return size, total, np.empty(0, dtype=np.int64)
+    block_rows = BLOCK_ROWS if alpha.shape[1] == 1 else 2 * BLOCK_ROWS
     drawn = np.searchsorted(cumulated, random.uniform(0, total, BLOCKS * block_rows), side="right")
-    drawn = np.minimum(drawn, problem.n_rows - 1).astype(np.int32)
+    return size, total, np.minimum(drawn, len(size) - 1)
+
+
+def of_drawn(problem, alpha, size, total, residuals, drawn):
+    """The estimates of `_sampled_sums` from rows of a problem that were drawn."""
+    block_rows = len(drawn) // BLOCKS
     means = np.empty((BLOCKS, problem.n_problems))
+    drawn = drawn.astype(np.int32)
     forms = [_cuts(problem, form, drawn, block_rows) for form in problem.rows.forms()]
     for block, cuts in enumerate(zip(*forms, strict=True)):
         rows, cut = drawn[block * block_rows : (block + 1) * block_rows], sum(cuts)

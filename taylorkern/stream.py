@@ -1,6 +1,7 @@
-"""svmlight files -> rows, at once or batch by batch, with exactly the numbers that scikit-learn's loader gives.
+"""Files larger than memory, for `fit_stream`: svmlight files, folders of shards, Parquet and CSV.
 
-A line of such a file has a label and then pairs index:value with rising indices:
+svmlight files become rows, at once or batch by batch, with exactly the numbers that scikit-learn's loader gives. A line
+of such a file has a label and then pairs index:value with rising indices:
 
     -1 3:1 11:0.25 14:-2e-3 # a comment
 
@@ -18,7 +19,7 @@ from itertools import pairwise
 import numpy as np
 
 from . import _core
-from ._expansion import MAX_COLUMNS, check_count
+from ._expansion import CHUNK_ROWS, MAX_COLUMNS, check_count
 
 BLOCK = 2**18  # bytes of text that are read at once
 BATCH_BYTES = 2**24
@@ -27,6 +28,16 @@ AMPLE = 1.05  # how much more memory is asked for than the first lines suggest
 FIRST_INDEX = {True: 0, False: 1, "auto": -1}
 UNPACKED_BY = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma"}  # modules that are imported when such a file comes
 SHOWN = 40  # characters of what is wrong
+
+__all__ = ["ShardFolder", "SvmlightFiles", "TableFiles", "iter_svmlight", "read_svmlight", "write_shards"]
+
+
+def __getattr__(name):
+    if name not in ("ShardFolder", "TableFiles", "write_shards"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from . import _sources  # with scipy, which the reader below does without
+
+    return getattr(_sources, name)
 
 
 def read_svmlight(file, *, n_features=None, dtype=np.float64, zero_based="auto", multilabel=False):
@@ -106,24 +117,57 @@ def iter_svmlight(
     >>> for X, y in iter_svmlight("rows-*.svm.gz", batch_rows=1000):  # doctest: +SKIP
     ...     model.partial_fit(X, y, classes=[-1, 1])
     """
-    form = _Form(n_features, dtype, zero_based, multilabel)
-    if batch_rows is not None and batch_bytes is not None:
-        raise ValueError("give batch_rows or batch_bytes, not both")
-    if batch_rows is not None:
-        check_count("batch_rows", batch_rows)
-        cost = 1, 0, min(batch_rows, MOST)
-    else:
-        batch_bytes = BATCH_BYTES if batch_bytes is None else batch_bytes
-        check_count("batch_bytes", batch_bytes)
-        cost = 16, 4 + form.dtype.itemsize, min(batch_bytes, MOST)
-    return _batches(form, _files(source), cost, form.rows)
+    if batch_rows is None and batch_bytes is None:
+        batch_bytes = BATCH_BYTES
+    options = {"n_features": n_features, "dtype": dtype, "zero_based": zero_based, "multilabel": multilabel}
+    return iter(SvmlightFiles(source, batch_rows=batch_rows, batch_bytes=batch_bytes, **options))
+
+
+class SvmlightFiles:
+    """Files in svmlight format as a source of batches for `fit_stream`, which may go through them several times.
+
+    Parameters are those of `iter_svmlight`, but that a batch has 8192 rows by default. What a first reading has found
+    out is remembered.
+
+    Examples
+    --------
+    >>> from taylorkern.stream import SvmlightFiles
+    >>> source = SvmlightFiles("rows-*.svm.gz", n_features=40, zero_based=False)  # doctest: +SKIP
+    >>> model.fit_stream(source, classes=[-1, 1])  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        source,
+        *,
+        batch_rows=None,
+        batch_bytes=None,
+        n_features=None,
+        dtype=np.float64,
+        zero_based="auto",
+        multilabel=False,
+    ):
+        self._form = form = _Form(n_features, dtype, zero_based, multilabel)
+        if batch_rows is not None and batch_bytes is not None:
+            raise ValueError("give batch_rows or batch_bytes, not both")
+        if batch_bytes is None:
+            batch_rows = CHUNK_ROWS if batch_rows is None else batch_rows
+            check_count("batch_rows", batch_rows)
+            self._cost = 1, 0, min(batch_rows, MOST)
+        else:
+            check_count("batch_bytes", batch_bytes)
+            self._cost = 16, 4 + form.dtype.itemsize, min(batch_bytes, MOST)
+        self._files = files(source)
+
+    def __iter__(self):
+        return _batches(self._form, self._files, self._cost, self._form.rows)
 
 
 def iter_arrays(source, *, n_features, dtype, zero_based):
     """`iter_svmlight` without scipy: each batch is ((data, indices, indptr), labels)."""
     form = _Form(n_features, dtype, zero_based, multilabel=False)
     cost = 16, 4 + form.dtype.itemsize, BATCH_BYTES // 4  # for who keeps no batch: smaller ones stay in the caches
-    return _batches(form, _files(source), cost, lambda reader: form.arrays(reader)[:2])
+    return _batches(form, files(source), cost, lambda reader: form.arrays(reader)[:2])
 
 
 def _batches(form, files, cost, rows):
@@ -279,10 +323,10 @@ def _opened(file):
         raise TypeError(f"file must be a path, a binary file or bytes; got {type(file).__name__}")
 
 
-def _files(source):
+def files(source):
     """The paths that a source names, and the files that it holds."""
     if isinstance(source, list | tuple):
-        return [file for part in source for file in _files(part)]
+        return [file for part in source for file in files(part)]
     if hasattr(source, "read"):
         return [source]
     if not isinstance(source, str | os.PathLike):

@@ -17,6 +17,7 @@ from ._loss import JOINT_LOSSES, LABEL_LOSSES, NUMBER_LOSSES, regression_loss
 from ._model import TaylorModel, check_choice
 from ._observe import with_callbacks
 from ._problem import padded
+from ._stream_fit import StreamFit
 
 # The loss that goes with each way to train more than two classes; None: any.
 MULTI_CLASS = {"ovr": None, "crammer_singer": "hinge", "multinomial": "log_loss"}
@@ -128,6 +129,8 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
         rest, `certificate_.parts` has one for each of them.
     interrupted_ : bool
         Whether training ended by Ctrl-C. The model is then that of the last whole epoch.
+    waiting_ : float
+        After `fit_stream`: for which share of the time training has waited for rows.
 
     See Also
     --------
@@ -214,7 +217,7 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
     # Training.
 
     @with_callbacks
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y, sample_weight=None, *, checkpoint=None, checkpoint_every=60.0):
         """Train on rows X with labels y.
 
         After Ctrl-C the estimator holds the model of the last whole epoch, and KeyboardInterrupt is raised.
@@ -228,12 +231,66 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
             Labels of any kind, at least two different ones; or an indicator matrix of 0 and 1.
         sample_weight : array-like of shape (n_samples,), default=None
             C is multiplied by the weight of a row.
+        checkpoint : str or path-like, default=None
+            A folder of its own for this training. What is in it when the training is killed lets a call with the same
+            data and parameters go on, to the same model bit for bit; other data or parameters are refused. It is empty
+            when `fit` is done.
+        checkpoint_every : float, default=60.0
+            Seconds, at the end of the epoch in which they are over, from one checkpoint to the next.
 
         Returns
         -------
         self : TaylorSVC
         """
-        return self._fit(X, y, sample_weight)
+        return self._fit(X, y, sample_weight, checkpoint, checkpoint_every)
+
+    def fit_stream(self, source, *, epochs=1, classes=None, checkpoint=None, checkpoint_every=60.0):
+        """Train on rows that come batch by batch: files larger than memory, for example.
+
+        Memory is bounded by that of the tables and of some thousands of rows; "dual" and "pegasos" keep a number for
+        each row and output besides. The model is the same, bit for bit, however the rows are cut into batches and
+        files. Bandwidth and shift are taken from the first 8192 rows. Rows are shuffled within chunks of 8192: files
+        that are sorted by class have to be shuffled before. See docs/streams.md.
+
+        Parameters
+        ----------
+        source : str, path-like, list of them, iterable or callable
+            Paths of svmlight files, packed or not, or patterns such as "part-*.gz"; a folder of shards; one of the
+            sources of `taylorkern.stream`; anything that gives batches (X, y) each time it is iterated; or a function
+            that returns a new iterator of batches.
+        epochs : int, default=1
+            Passes that train. "dual" and "pegasos" read the source twice more: before, to count rows, and afterwards,
+            for the certificate.
+        classes : array-like of shape (n_classes,), default=None
+            All labels. None: they are found in a pass before training, which "adagrad" would not need otherwise.
+        checkpoint : str or path-like, default=None
+            A folder of its own for this training, to go on from when it is killed; see `fit`.
+        checkpoint_every : float, default=60.0
+            Seconds from one checkpoint to the next.
+
+        Returns
+        -------
+        self : TaylorSVC
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from taylorkern import TaylorSVC
+        >>> def batches():
+        ...     rng = np.random.default_rng(0)
+        ...     for _ in range(20):
+        ...         X = rng.uniform(-1, 1, size=(1000, 2))
+        ...         yield X, X[:, 0] * X[:, 1] > 0
+        >>> model = TaylorSVC(solver="adagrad", C=100.0, gamma=1.0, random_state=0)
+        >>> model.fit_stream(batches, classes=[False, True]).score(*next(batches())) > 0.95
+        True
+        """
+        if self.class_weight is not None and not isinstance(self.class_weight, dict):
+            raise ValueError(f"class_weight must be a dict or None for a stream; got {self.class_weight!r}")
+        if self.class_weight and not all(self.class_weight.values()):
+            raise ValueError(f"class_weight must be > 0 for a stream; got {self.class_weight!r}")
+        StreamFit(self, source, epochs, classes, True, checkpoint, checkpoint_every).run()
+        return self
 
     def partial_fit(self, X, y, classes=None, sample_weight=None):
         """Train on a batch of rows, whatever the solver by steps of "adagrad": for data that arrives in pieces.
@@ -601,6 +658,8 @@ class TaylorSVR(RegressorMixin, TaylorModel):
         table. With several targets, `certificate_.parts` has one for each of them.
     interrupted_ : bool
         Whether training ended by Ctrl-C. The model is then that of the last whole epoch.
+    waiting_ : float
+        After `fit_stream`: for which share of the time training has waited for rows.
 
     See Also
     --------
@@ -667,7 +726,7 @@ class TaylorSVR(RegressorMixin, TaylorModel):
     # Training.
 
     @with_callbacks
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y, sample_weight=None, *, checkpoint=None, checkpoint_every=60.0):
         """Train on rows X with targets y.
 
         After Ctrl-C the estimator holds the model of the last whole epoch, and KeyboardInterrupt is raised.
@@ -681,12 +740,42 @@ class TaylorSVR(RegressorMixin, TaylorModel):
             Numbers.
         sample_weight : array-like of shape (n_samples,), default=None
             C is multiplied by the weight of a row.
+        checkpoint : str or path-like, default=None
+            A folder of its own for this training. What is in it when the training is killed lets a call with the same
+            data and parameters go on, to the same model bit for bit; other data or parameters are refused. It is empty
+            when `fit` is done.
+        checkpoint_every : float, default=60.0
+            Seconds, at the end of the epoch in which they are over, from one checkpoint to the next.
 
         Returns
         -------
         self : TaylorSVR
         """
-        return self._fit(X, y, sample_weight)
+        return self._fit(X, y, sample_weight, checkpoint, checkpoint_every)
+
+    def fit_stream(self, source, *, epochs=1, checkpoint=None, checkpoint_every=60.0):
+        """Train on rows that come batch by batch: files larger than memory, for example.
+
+        As `TaylorSVC.fit_stream`. `offset_` is the mean target of the first 8192 rows, too.
+
+        Parameters
+        ----------
+        source : str, path-like, list of them, iterable or callable
+            Where batches (X, y) come from; see `TaylorSVC.fit_stream`.
+        epochs : int, default=1
+            Passes that train. "dual" and "pegasos" read the source twice more: before, to count rows, and afterwards,
+            for the certificate.
+        checkpoint : str or path-like, default=None
+            A folder of its own for this training, to go on from when it is killed; see `fit`.
+        checkpoint_every : float, default=60.0
+            Seconds from one checkpoint to the next.
+
+        Returns
+        -------
+        self : TaylorSVR
+        """
+        StreamFit(self, source, epochs, None, False, checkpoint, checkpoint_every).run()
+        return self
 
     def partial_fit(self, X, y, sample_weight=None):
         """Train on a batch of rows, whatever the solver by steps of "adagrad": for data that arrives in pieces.

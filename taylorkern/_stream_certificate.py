@@ -1,0 +1,105 @@
+"""The certificate of a stream: the sums of certificate.py, gathered in one pass over the chunks."""
+
+import numpy as np
+from scipy import sparse
+
+from ._loss import radius2
+from ._problem import Problem
+from .certificate import draw, in_one, of_drawn, row_residuals
+
+
+class Gathering:
+    """What a pass over all chunks gathers, at the end of a training.
+
+    Parameters
+    ----------
+    solver : StreamDual or StreamPegasos
+        It has its tables among `candidates`, and a dual point.
+    problem : Problem
+        Of the first chunk: for all that does not depend on the rows.
+    n_rows : int
+        All rows.
+    random : RandomState
+        Draws the pairs.
+    """
+
+    def __init__(self, solver, problem, n_rows, random):
+        self.solver, self.like, self.n_rows = solver, problem, n_rows
+        self.candidates = solver.candidates(problem.expansion)
+        self.size, self.total, self.drawn = draw(solver.dual_point(0, n_rows), random)
+        self.wanted = np.unique(self.drawn)
+        self.drawn_rows: list = []
+        self.terms = np.zeros((4, problem.n_problems))
+        self.losses = np.zeros((len(self.candidates), problem.n_problems))
+        self.weight = np.zeros(problem.n_problems)
+        self.roots, self.zero = np.zeros_like(self.weight), np.zeros_like(self.weight)
+        self.cut = np.zeros(problem.n_outputs)
+        self.n_underflowed = 0
+
+    def add(self, problem, first):
+        """A chunk, whose first row has this number."""
+        last, share = first + problem.n_rows, problem.n_rows / self.n_rows
+        alpha = self.solver.dual_point(first, last)
+        for number, (tables, walked, factor, _) in enumerate(self.candidates):
+            margins = problem.to_margins(factor * problem.outputs(tables, walked))
+            terms = problem.terms(margins, alpha) * share
+            self.losses[number] += terms[0]
+            if number == 0:
+                self.terms += terms
+        residuals, n_underflowed = row_residuals(problem)
+        self.n_underflowed += n_underflowed
+        self.cut += np.einsum("ik,i->k", np.abs(alpha), np.sqrt(residuals))
+        self.weight += problem.mean(np.ones(problem.n_rows)) * share
+        self.roots += problem.mean(np.sqrt(residuals)) * share
+        self.zero += problem.at_zero() * share
+        here = self.wanted[(self.wanted >= first) & (self.wanted < last)] - first
+        if len(here):
+            self.drawn_rows.append((problem.rows.X[here], problem.y[here]))
+
+    def end(self):
+        """(the tables that predict, the objective for each problem, the certificate)."""
+        problem = self.like
+        lambda_ = 1 / (problem.C * self.n_rows)
+        norm2 = np.maximum(problem.C * self.n_rows * self.terms[3], 0.0)
+        dual = self.terms[1] - lambda_ / 2 * norm2
+        squares = [norm2 if of is None else of(problem, tables) for tables, _, _, of in self.candidates]
+        values = [lambda_ / 2 * square + loss for square, loss in zip(squares, self.losses, strict=True)]
+        primal = np.minimum.reduce(values)
+        per_sum = problem.C / (2 * self.n_rows)
+        estimate, stderr, of_sum = self._sampled()
+        cut = problem.per_problem(per_sum * self.cut**2)
+        columns = primal, dual, cut, per_sum * estimate, per_sum * stderr, per_sum * of_sum, self._theorem1(lambda_)
+        # In memory the weights of rows are divided by their mean; weights of classes one by one are not.
+        unit = 1.0 if problem.weight is None else float(self.weight[0])
+        primal, dual, cut, estimate, stderr, of_sum, theorem1 = (values / unit for values in columns)
+        certificate = in_one(primal, dual, cut, estimate, stderr, of_sum, theorem1, self.n_underflowed)
+        return self._best(values), (primal, dual), certificate
+
+    def _theorem1(self, lambda_):
+        problem = self.like
+        if not problem.loss.lipschitz:
+            return np.full(problem.n_problems, np.nan)
+        known = radius2(problem.loss, problem.n_outputs)
+        radius = np.sqrt((self.zero if known is None else known * self.weight) / lambda_)
+        return problem.loss.lipschitz * self.roots * radius
+
+    def _sampled(self):
+        problem = self.like
+        if not len(self.drawn):
+            return np.zeros(problem.n_problems), np.zeros(problem.n_problems), 0.0
+        xs, ys = zip(*self.drawn_rows, strict=True)
+        X = sparse.vstack(xs, format="csr") if sparse.issparse(xs[0]) else np.concatenate(xs)
+        few = Problem(X, np.concatenate(ys), None, problem.expansion, problem.loss, problem.C)
+        alpha = np.concatenate([self.solver.dual_point(i, i + 1) for i in self.wanted])
+        places = np.searchsorted(self.wanted, self.drawn)
+        return of_drawn(few, alpha, self.size[self.wanted], self.total, row_residuals(few)[0], places)
+
+    def _best(self, values):
+        """Of each output the best candidate, as tables that predict."""
+        problem = self.like
+        if len(values) == 1:
+            return self.candidates[0][0]
+        (w, _, scale, _), (model, *_) = self.candidates
+        for k in np.flatnonzero(np.broadcast_to(values[0] < values[1], problem.n_outputs)):
+            np.multiply(w[:, k], w.dtype.type(scale[k]), out=model[:, k])
+        return problem.to_table(model)
