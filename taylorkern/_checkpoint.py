@@ -17,6 +17,7 @@ from ._safetensors import Reader, parse, tensor, write, write_atomically
 
 FORMAT, FORMAT_VERSION = "taylorkern checkpoint", "1"
 NAME, LEFTOVERS = "checkpoint.safetensors", ".taylorkern-*.tmp"
+LONG = 200  # characters of a value
 INDIFFERENT = ("memory_limit", "n_jobs", "verbose")  # parameters on which no bit of a model depends
 
 
@@ -125,7 +126,8 @@ def _described(value):
     if isinstance(value, Real):
         number = float(value)
         return str(int(number)) if number.is_integer() else repr(number)
-    return repr(value)
+    text = repr(value)
+    return text if len(text) <= LONG else f"{text[:LONG]}... with digest {digest(np.array(text)).hex()}"
 
 
 # The random generator.

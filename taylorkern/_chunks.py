@@ -11,6 +11,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import _get_feature_names
 
+from ._safetensors import pieces
+
 CHUNK_ROWS = 2**13  # whole blocks of every solver
 AHEAD = 2  # chunks that are read before they are asked for
 LOOK = 0.1  # seconds between two looks of the reader at whether it is still wanted
@@ -63,7 +65,8 @@ def chunks(batches, digests=False):
         while at < rows.shape[0]:
             room = room or CHUNK_ROWS
             take = min(room, rows.shape[0] - at)
-            parts.append((rows[at : at + take], y[at : at + take]))
+            whole = take == rows.shape[0]  # of which no copy is made
+            parts.append((rows, y) if whole else (rows[at : at + take], y[at : at + take]))
             at, room = at + take, room - take
             if not room:
                 yield _chunk(parts, first, digests)
@@ -90,9 +93,9 @@ def digest(*arrays, before=b""):
             if part.dtype.hasobject:
                 total.update("\n".join(map(repr, part.ravel().tolist())).encode())
                 continue
-            if part.dtype.kind == "i":  # scipy chooses the width of indices
-                part = part.astype(np.int64, copy=False)
-            total.update(np.ascontiguousarray(part).reshape(-1).view(np.uint8).data)
+            dtype = np.int64 if part.dtype.kind == "i" else part.dtype  # scipy chooses the width of indices
+            for some in pieces(part.reshape(-1)):
+                total.update(np.ascontiguousarray(some, dtype=dtype).view(np.uint8).data)
     return total.digest()
 
 

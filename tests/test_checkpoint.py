@@ -124,6 +124,22 @@ def test_fit_stream_goes_on_to_the_same_bits(tmp_path, killed, after, solver, ca
     assert os.listdir(tmp_path) == []
 
 
+def test_a_stream_goes_on_between_two_steps_of_the_regulariser(tmp_path, killed):
+    """With many more monomials than a chunk walks, the regulariser comes once in several chunks."""
+    X = sparse.random_array((1000, 60), density=0.07, rng=np.random.default_rng(0), format="csr")
+    y = np.where(X.sum(axis=1) > 2, 1, -1)
+    model = TaylorSVC(solver="adagrad", gamma=0.1, C=0.01, random_state=0)
+    expected, made = known(model.fit_stream([(X, y)], epochs=3)), []
+    assert model._stream.n_averaged == 1  # at the end
+
+    def call():
+        fresh = TaylorSVC(**model.get_params())
+        made.append(fresh.fit_stream([(X, y)], epochs=3, checkpoint=tmp_path, checkpoint_every=0))
+
+    assert killed(call, 2) >= 2
+    assert known(made[0]) == expected
+
+
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_weights_and_warm_starts(tmp_path, killed, solver):
     X, y = data(300)
