@@ -106,6 +106,8 @@ class StreamFit:
     def _problems(self, skip=0):
         """(chunk, problem) of all chunks, made by who reads them; of those before the row `skip` the first one only."""
         for chunk in self._chunks():
+            if self.n_rows is not None and chunk.end > self.n_rows:
+                raise ValueError(f"the source gave {self.n_rows} rows in the pass before, and now more")
             problem = self._problem_of(chunk) if chunk.end > skip or self.problem is None else None
             yield chunk._replace(X=None, y=None), problem
 
@@ -155,8 +157,6 @@ class StreamFit:
         chain, self.skip, self.chain = self.chain, 0, b""
         with Ahead(lambda: self._problems(skip)) as ahead:
             for chunk, problem in ahead:
-                if self.n_rows is not None and chunk.end > self.n_rows:
-                    raise ValueError(f"the source gave {self.n_rows} rows in the pass before, and now more")
                 if self.solver is None:
                     self._start(chunk, saved)
                 if chunk.end > skip:
