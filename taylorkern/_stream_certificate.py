@@ -4,7 +4,6 @@ import numpy as np
 from scipy import sparse
 
 from ._loss import radius2
-from ._problem import Problem
 from .certificate import draw, in_one, of_drawn, row_residuals
 
 
@@ -21,10 +20,12 @@ class Gathering:
         All rows.
     random : RandomState
         Draws the pairs.
+    problem_of : callable
+        The problem of some rows and targets.
     """
 
-    def __init__(self, solver, problem, n_rows, random):
-        self.solver, self.like, self.n_rows = solver, problem, n_rows
+    def __init__(self, solver, problem, n_rows, random, problem_of):
+        self.solver, self.like, self.n_rows, self.problem_of = solver, problem, n_rows, problem_of
         self.candidates = solver.candidates(problem.expansion)
         self.size, self.total, self.drawn = draw(solver.dual_point(0, n_rows), random)
         self.wanted = np.unique(self.drawn)
@@ -36,9 +37,9 @@ class Gathering:
         self.cut = np.zeros(problem.n_outputs)
         self.n_underflowed = 0
 
-    def add(self, problem, first):
-        """A chunk, whose first row has this number."""
-        last, share = first + problem.n_rows, problem.n_rows / self.n_rows
+    def add(self, chunk, problem):
+        """A chunk, and its problem."""
+        first, last, share = chunk.first, chunk.end, problem.n_rows / self.n_rows
         alpha = self.solver.dual_point(first, last)
         for number, (tables, walked, factor, _) in enumerate(self.candidates):
             margins = problem.to_margins(factor * problem.outputs(tables, walked))
@@ -54,7 +55,7 @@ class Gathering:
         self.zero += problem.at_zero() * share
         here = self.wanted[(self.wanted >= first) & (self.wanted < last)] - first
         if len(here):
-            self.drawn_rows.append((problem.rows.X[here], problem.y[here]))
+            self.drawn_rows.append((chunk.X[here], chunk.y[here]))
 
     def end(self):
         """(the tables that predict, the objective for each problem, the certificate)."""
@@ -89,7 +90,7 @@ class Gathering:
             return np.zeros(problem.n_problems), np.zeros(problem.n_problems), 0.0
         xs, ys = zip(*self.drawn_rows, strict=True)
         X = sparse.vstack(xs, format="csr") if sparse.issparse(xs[0]) else np.concatenate(xs)
-        few = Problem(X, np.concatenate(ys), None, problem.expansion, problem.loss, problem.C)
+        few = self.problem_of(X, np.concatenate(ys))
         alpha = np.concatenate([self.solver.dual_point(i, i + 1) for i in self.wanted])
         places = np.searchsorted(self.wanted, self.drawn)
         return of_drawn(few, alpha, self.size[self.wanted], self.total, row_residuals(few)[0], places)

@@ -103,13 +103,16 @@ class StreamFit:
     def _chunks(self):
         return chunks(checked(self.begin(), self._check), digests=self.store is not None)
 
-    def _problems(self, skip=0):
-        """(chunk, problem) of all chunks, made by who reads them; of those before the row `skip` the first one only."""
+    def _problems(self, skip=0, whole=False):
+        """(chunk, problem) of all chunks, made by who reads them; of those before the row `skip` the first one only.
+
+        Rows that were shifted are not held as they came, but for the certificate.
+        """
         for chunk in self._chunks():
             if self.n_rows is not None and chunk.end > self.n_rows:
                 raise ValueError(f"the source gave {self.n_rows} rows in the pass before, and now more")
             problem = self._problem_of(chunk) if chunk.end > skip or self.problem is None else None
-            yield chunk._replace(X=None, y=None), problem
+            yield chunk if whole else chunk._replace(X=None, y=None), problem
 
     def _check(self, X, y):
         rows, y = self.model._check_data(X, y)
@@ -177,10 +180,10 @@ class StreamFit:
 
     def _certify(self):
         """The pass after training: (the tables that predict, the certificate)."""
-        gathering = Gathering(self.solver, self.problem, self.n_rows, self.random)
-        with Ahead(self._problems) as ahead:
+        gathering = Gathering(self.solver, self.problem, self.n_rows, self.random, self._problem_of_rows)
+        with Ahead(lambda: self._problems(whole=True)) as ahead:
             for chunk, problem in ahead:
-                gathering.add(problem, chunk.first)
+                gathering.add(chunk, problem)
                 self._follow(chunk)
         self._check_whole()
         table, (primal, dual), certificate = gathering.end()
@@ -210,13 +213,17 @@ class StreamFit:
         """A chunk as a problem; the first one settles what all have in common."""
         model = self.model
         if self.problem is not None:
-            shared = self.meaning, self.expansion, self.shift
-            return model._problem(chunk.X, chunk.y, None, *shared, unit=1.0, walk_dense=self.walk_dense)
+            return self._problem_of_rows(chunk.X, chunk.y)
         self.meaning = model._learn_y(chunk.y, self.classes)
         self.expansion, self.shift = model._expand_rows(chunk.X, self.random, compact=False)
         self.problem = model._problem(chunk.X, chunk.y, None, self.meaning, self.expansion, self.shift, unit=1.0)
         self.walk_dense = self.problem.rows.core.walk_dense
         return self.problem
+
+    def _problem_of_rows(self, X, y):
+        """Some rows as a problem, when the first chunk has been seen."""
+        shared = self.meaning, self.expansion, self.shift
+        return self.model._problem(X, y, None, *shared, unit=1.0, walk_dense=self.walk_dense)
 
     def _check_memory(self):
         model, X = self.model, self.problem.rows.X

@@ -80,6 +80,7 @@ CASES = {
     "two classes": (TaylorSVC, {}, lambda X, y: np.array(["no", "yes"])[(y > 0).astype(int)]),
     "three classes": (TaylorSVC, {"loss": "squared_hinge"}, lambda X, y: y + 5 * (X[:, 2] > 1)),
     "joint": (TaylorSVC, {"loss": "log_loss", "multi_class": "multinomial"}, lambda X, y: y + 5 * (X[:, 2] > 1)),
+    "cells": (TaylorSVC, {"n_cells": 3, "n_partitions": 2}, lambda X, y: y),
     "numbers": (TaylorSVR, {"loss": "squared_error"}, lambda X, y: X[:, 0] * X[:, 1] + 3),
 }
 
@@ -321,7 +322,7 @@ def test_generators_of_the_caller_go_on_as_if_nothing_had_happened(tmp_path, kil
     X, y = data(300)
 
     def run(random, **arguments):
-        return TaylorSVC(tol=1e-7, max_iter=8, random_state=random).fit(X, y, **arguments)
+        return TaylorSVC(n_cells=3, tol=1e-7, max_iter=8, random_state=random).fit(X, y, **arguments)
 
     random, last = np.random.RandomState(5), []
     expected = known(run(random))
