@@ -11,9 +11,9 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import _get_feature_names
 
+from ._expansion import CHUNK_ROWS
 from ._safetensors import pieces
 
-CHUNK_ROWS = 2**13  # whole blocks of every solver
 AHEAD = 2  # chunks that are read before they are asked for
 LOOK = 0.1  # seconds between two looks of the reader at whether it is still wanted
 

@@ -4,7 +4,6 @@ A source can be gone through several times, and gives the same batches each time
 stream.py.
 """
 
-import glob
 import os
 import zipfile
 from contextlib import closing
@@ -12,7 +11,8 @@ from contextlib import closing
 import numpy as np
 from scipy import sparse
 
-from ._chunks import CHUNK_ROWS
+from ._expansion import CHUNK_ROWS
+from .stream import files
 
 SPARSE_PARTS, DENSE_PARTS = ("data", "indices", "indptr", "y"), ("X", "y")
 
@@ -174,7 +174,7 @@ class TableFiles:
 
     def __iter__(self):
         columns = None if self.columns is None else list(self.columns)
-        for path in paths(self.source):
+        for path in files(self.source):
             with closing(self._frames(os.fspath(path))) as frames:
                 for names, pick in frames:
                     if columns is None:
@@ -226,20 +226,6 @@ def _imported(module, path):
         raise ImportError(f"to read {path} taylorkern needs {module.split('.')[0]}: {problem}") from problem
 
 
-def paths(source):
-    """The paths that a source names."""
-    if isinstance(source, list | tuple):
-        return [path for part in source for path in paths(part)]
-    if not isinstance(source, str | os.PathLike):
-        raise TypeError(f"source must be a path or a list of paths; got {type(source).__name__}")
-    if isinstance(source, str) and glob.has_magic(source) and not os.path.exists(source):
-        found = sorted(glob.glob(source))
-        if not found:
-            raise FileNotFoundError(f"no file is named like {source!r}")
-        return found
-    return [source]
-
-
 def as_source(source, n_passes=1):
     """What the user gave -> a function that begins a pass: it returns an iterator of batches.
 
@@ -267,7 +253,7 @@ def _files(source):
     """The source for paths, by what they are."""
     from .stream import SvmlightFiles  # which is made of what is here
 
-    found = paths(source)
+    found = files(source)
     if len(found) == 1 and os.path.isdir(found[0]):
         return ShardFolder(found[0])
     if any(os.fspath(path).endswith((".parquet", ".csv")) for path in found):

@@ -15,6 +15,7 @@ from ._memory import check_memory
 from ._model import TABLES, check_count
 from ._observe import Observer, progress_bar
 from ._problem import padded
+from ._rows import is_csr
 from ._sources import as_source
 from ._stream_certificate import Gathering
 from ._stream_solvers import STREAM_SOLVERS
@@ -231,7 +232,7 @@ class StreamFit:
         n_bytes = TABLES[model.solver] * n_slots * padded(n_outputs, X.dtype) * X.dtype.itemsize
         if self.make_solver.certified:
             n_bytes += self.n_rows * (ALPHA_BYTES[0] * n_outputs + ALPHA_BYTES[1])
-        stored = X.data.nbytes + X.indices.nbytes if sparse.issparse(X) else X.nbytes
+        stored = X.data.nbytes + X.indices.nbytes if is_csr(X) else X.nbytes
         n_bytes += (AHEAD + 3) * stored
         outputs = f" for each of {n_outputs} outputs" if n_outputs > 1 else ""
         check_memory(n_bytes, model.memory_limit, f"training on a stream with {n_slots} monomials{outputs}")

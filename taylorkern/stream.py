@@ -29,7 +29,7 @@ FIRST_INDEX = {True: 0, False: 1, "auto": -1}
 UNPACKED_BY = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma"}  # modules that are imported when such a file comes
 SHOWN = 40  # characters of what is wrong
 
-__all__ = ["ShardFolder", "SvmlightFiles", "TableFiles", "iter_svmlight", "read_svmlight", "write_shards"]
+__all__ = ["ShardFolder", "SvmlightFiles", "TableFiles", "iter_svmlight", "read_svmlight", "write_shards"]  # noqa: F822 (some come below)
 
 
 def __getattr__(name):
