@@ -8,9 +8,10 @@ if TYPE_CHECKING:
     from .kernel import taylor_kernel
     from .model_file import load
     from .operator import TaylorOperator
+    from .plan import plan
     from .svm import TaylorSVC, TaylorSVR
 
-__all__ = ["TaylorFeatures", "TaylorOperator", "TaylorSVC", "TaylorSVR", "load", "taylor_kernel"]
+__all__ = ["TaylorFeatures", "TaylorOperator", "TaylorSVC", "TaylorSVR", "load", "plan", "taylor_kernel"]
 
 # Imported when they are first asked for: the command line needs few of them, and is to start quickly.
 _WHERE = {
@@ -19,6 +20,7 @@ _WHERE = {
     "TaylorSVC": "svm",
     "TaylorSVR": "svm",
     "load": "model_file",
+    "plan": "plan",
     "taylor_kernel": "kernel",
 }
 _MODULES = {"certificate", "features", "kernel", "model_file", "operator", "stream", "svm"}

@@ -6,13 +6,14 @@ from numbers import Integral
 
 import numpy as np
 from joblib import effective_n_jobs
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from ._cells import Cells, Sample, choose_cells
 from ._checkpoint import Epochs, open_checkpoint, random_arrays, random_state, set_random_state
+from ._degree import BYTES, auto_degree
 from ._dual import Dual, dual_start
 from ._expansion import Expansion, _positive, check_count, check_degree, padded, resolve_gamma
 from ._memory import check_memory
@@ -78,7 +79,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         meaning = self._learn_y(y_checked)
         random = random_state(self.random_state, saved)
         began = random_arrays(random, "began") if store else {}
-        expansion, shift = self._expand_rows(rows, random)
+        expansion, shift = self._expand_rows(rows, y_checked, sample_weight, meaning, random, self.solver)
         self._check_memory(rows, expansion, shift, meaning)
         problem = self._problem(rows, y_checked, sample_weight, meaning, expansion, shift)
         if saved is not None:
@@ -128,7 +129,9 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         meaning = learn(y_checked, first)
         random = check_random_state(self.random_state)
         if first:
-            expansion, shift = self._expand_rows(rows, random, compact=False)
+            expansion, shift = self._expand_rows(
+                rows, y_checked, sample_weight, meaning, random, "adagrad", compact=False
+            )
         else:
             expansion, shift = self._grown(X, rows)
             rows = rows.astype(self._table.dtype, copy=False)
@@ -279,10 +282,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         solver = solver or self.solver
         n_outputs = self._n_outputs(meaning)
         n_slots = shift.n_slots if isinstance(shift, Cells) else expansion.n_slots
-        n_bytes = TABLES[solver] * n_slots * padded(n_outputs, rows.dtype) * rows.dtype.itemsize
-        n_bytes += rows.shape[0] * (ROW_BYTES + OUTPUT_BYTES[solver] * n_outputs)
-        if shift is not None:
-            n_bytes += shift.bytes(rows)
+        n_bytes = table_bytes(n_slots, n_outputs, rows.dtype, solver) + row_bytes(rows, shift, n_outputs, solver)
         outputs = f" for each of {n_outputs} outputs" if n_outputs > 1 else ""
         check_memory(
             n_bytes,
@@ -290,17 +290,40 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
             f"training with {n_slots} monomials{outputs} on {rows.shape[0]} rows",
         )
 
-    def _expand(self, n_columns, gamma):
-        return Expansion(n_columns, degree=self.degree, gamma=gamma, kernel=self.kernel, coef0=self.coef0)
+    def _expand(self, n_columns, degree, gamma):
+        return Expansion(n_columns, degree=degree, gamma=gamma, kernel=self.kernel, coef0=self.coef0)
 
-    def _expand_rows(self, rows, random, compact=True):
-        """(the expansion, the shift or the cells) for training rows."""
-        gamma = resolve_gamma(self.gamma, rows)
+    def _auto_degree(self, rows, y, weight, meaning, solver, gamma):
+        """What degree="auto" stands for, with these rows."""
+        check_memory(0, self.memory_limit, "nothing")
+        n_outputs = self._n_outputs(meaning)
+
+        def fits(expansion, shift):
+            n_bytes = table_bytes(expansion.n_slots, n_outputs, rows.dtype, solver)
+            if self.memory_limit is None:
+                return n_bytes <= BYTES
+            return n_bytes + row_bytes(rows, shift, n_outputs, solver) <= self.memory_limit
+
+        if weight is not None:
+            weight = _check_sample_weight(weight, rows, dtype=np.float64, ensure_non_negative=True)
+        of_classes, C = is_classifier(self), float(self.C)
+        return auto_degree(
+            rows, y, weight, fits, gamma=gamma, C=C, kernel=self.kernel, shift=self.shift, of_classes=of_classes
+        )
+
+    def _expand_rows(self, rows, y, sample_weight, meaning, random, solver, compact=True):
+        """(the expansion, the shift or the cells) for the first rows that are seen."""
+        gamma, degree = resolve_gamma(self.gamma, rows), self.degree
         check_count("n_cells", self.n_cells)
         check_count("n_partitions", self.n_partitions)
+        auto = isinstance(degree, str) and degree == "auto"
         if self.n_cells == 1:
-            expansion = self._expand(rows.shape[1], gamma)
+            if auto:
+                degree = self._auto_degree(rows, y, sample_weight, meaning, solver, gamma)
+            expansion = self._expand(rows.shape[1], degree, gamma)
             return expansion, choose_shift(rows, self.shift, expansion)
+        if auto:
+            raise ValueError(f'degree="auto" chooses for rows that are not in cells; n_cells is {self.n_cells}')
         if self.kernel != "gaussian" or not isinstance(self.shift, str) or self.shift != "auto":
             raise ValueError(
                 f"n_cells={self.n_cells} shifts the rows of each cell by its centre: that takes the Gaussian kernel "
@@ -310,13 +333,13 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
             rows,
             self.n_cells,
             self.n_partitions,
-            check_degree(self.degree),
+            check_degree(degree),
             random,
             compact=compact,
             n_jobs=effective_n_jobs(self.n_jobs),
             memory_limit=self.memory_limit,
         )
-        return self._expand(cells.n_columns, gamma), cells
+        return self._expand(cells.n_columns, degree, gamma), cells
 
     def _problem(self, rows, y, sample_weight, meaning, expansion, shift, unit=None, walk_dense=None):
         """Shifted rows, their targets and weights; rows of weight 0 are left out."""
@@ -422,6 +445,17 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def table_bytes(n_slots, n_outputs, dtype, solver):
+    """The bytes of a solver's tables."""
+    return TABLES[solver] * n_slots * padded(n_outputs, dtype) * dtype.itemsize
+
+
+def row_bytes(rows, shift, n_outputs, solver):
+    """What else training takes: for each row while it works, and for the shifted rows."""
+    n_bytes = rows.shape[0] * (ROW_BYTES + OUTPUT_BYTES[solver] * n_outputs)
+    return n_bytes if shift is None else n_bytes + shift.bytes(rows)
 
 
 def check_choice(name, value, allowed):

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _core
+from ._degree import BYTES, auto_degree
 from ._expansion import Expansion, passes, resolve_gamma
 from ._memory import check_memory
 from ._rows import Rows, check_rows
@@ -46,8 +47,9 @@ class TaylorFeatures(TransformerMixin, ModelFileMixin, BaseEstimator):
 
     Parameters
     ----------
-    degree : int, default=3
-        The degree r at which the series is cut.
+    degree : int or "auto", default=3
+        The degree r at which the series is cut. "auto" takes the least one that keeps most of the exact kernel, told
+        from a sample, among those whose features of the training rows fit into memory_limit (by default 1 GiB).
     gamma : {"scale", "auto"} or float, default="scale"
         The bandwidth, with the meaning that it has in `sklearn.svm.SVC`.
     kernel : {"gaussian", "exponential", "polynomial"} or sequence of float, default="gaussian"
@@ -110,7 +112,7 @@ class TaylorFeatures(TransformerMixin, ModelFileMixin, BaseEstimator):
         self : TaylorFeatures
         """
         checked = check_rows(X, empty=False)
-        expansion = self._expand(checked.shape[1], resolve_gamma(self.gamma, checked))
+        expansion = self._expand(checked)
         validate_data(self, X, reset=True, skip_check_array=True)  # last, so that a failed fit changes nothing
         self._expansion = expansion
         self.degree_ = self._expansion.degree
@@ -164,7 +166,7 @@ class TaylorFeatures(TransformerMixin, ModelFileMixin, BaseEstimator):
         """
         fitted = hasattr(self, "_expansion")
         X = check_rows(X, estimator=self) if fitted else check_rows(X)
-        return _cost(Rows(X), self._expansion if fitted else self._expand(X.shape[1], 1.0))
+        return _cost(Rows(X), self._expansion if fitted else self._expand(X))
 
     def get_feature_names_out(self, input_features=None):
         """The names of all features, such as "1", "x0" and "x0^2 x3".
@@ -230,8 +232,17 @@ class TaylorFeatures(TransformerMixin, ModelFileMixin, BaseEstimator):
         check_is_fitted(self)
         return self._expansion.powers_of(slot)
 
-    def _expand(self, n_columns, gamma):
-        return Expansion(n_columns, degree=self.degree, gamma=gamma, kernel=self.kernel, coef0=self.coef0)
+    def _expand(self, X):
+        gamma, degree = resolve_gamma(self.gamma, X), self.degree
+        if isinstance(degree, str) and degree == "auto":
+            check_memory(0, self.memory_limit, "nothing")
+            limit, rows = BYTES if self.memory_limit is None else self.memory_limit, Rows(X)
+
+            def fits(expansion, shift):
+                return _cost(rows, expansion).bytes <= limit
+
+            degree = auto_degree(X, None, None, fits, gamma=gamma, C=1.0, kernel=self.kernel, shift=None)
+        return Expansion(X.shape[1], degree=degree, gamma=gamma, kernel=self.kernel, coef0=self.coef0)
 
     def _column_names(self, input_features):
         own = getattr(self, "feature_names_in_", None)

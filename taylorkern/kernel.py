@@ -226,6 +226,36 @@ def fourier_bound(*, n_components, n_columns, radius, gamma, delta=0.05):
     return float(np.sqrt(lambertw(a * b / delta).real / b))
 
 
+def fourier_error(values, n_components):
+    """The mean |K - K~| of random Fourier features, in closed form.
+
+    D features sqrt(2 / D) cos(<w, x> + b), as `sklearn.kernel_approximation.RBFSampler` makes them, err by a mean of D
+    independent terms of variance 1 + K^4 / 2 - K^2; their mean is taken for normal, as it nearly is.
+
+    Parameters
+    ----------
+    values : ndarray
+        The Gaussian kernel K of some pairs of rows.
+    n_components : int
+        The number D of random Fourier features.
+
+    Returns
+    -------
+    error : float
+        The mean over the pairs; infinite when there are no features.
+
+    Examples
+    --------
+    >>> from taylorkern.kernel import fourier_error
+    >>> round(fourier_error([1.0, 0.5, 0.0], 1000), 4)
+    0.0218
+    """
+    if n_components < 1:
+        return float("inf")
+    values = np.asarray(values, dtype=np.float64)
+    return float(np.sqrt(2 / np.pi * (1 + values**4 / 2 - values**2) / n_components).mean())
+
+
 class KernelError(NamedTuple):
     """|K - K~| over sampled pairs of rows; see `kernel_error`."""
 

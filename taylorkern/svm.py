@@ -44,8 +44,10 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
 
     Parameters
     ----------
-    degree : int, default=3
-        The degree r at which the kernel's series is cut.
+    degree : int or "auto", default=3
+        The degree r at which the kernel's series is cut. "auto" takes the least one up to 8 that the data needs, told
+        from a sample before training (see `taylorkern.plan`), within `memory_limit` (by default 1 GiB of tables) and
+        32768 monomials a row. Equal data give equal degrees; with `partial_fit` the first batch decides.
     gamma : {"scale", "auto"} or float, default="scale"
         The bandwidth, with the meaning that it has in `sklearn.svm.SVC`, of the data as given.
     kernel : {"gaussian", "exponential", "polynomial"} or sequence of float, default="gaussian"
@@ -588,8 +590,8 @@ class TaylorSVR(RegressorMixin, TaylorModel):
 
     Parameters
     ----------
-    degree : int, default=3
-        The degree r at which the kernel's series is cut.
+    degree : int or "auto", default=3
+        The degree r at which the kernel's series is cut; see `TaylorSVC`.
     gamma : {"scale", "auto"} or float, default="scale"
         The bandwidth, with the meaning that it has in `sklearn.svm.SVR`, of the data as given.
     kernel : {"gaussian", "exponential", "polynomial"} or sequence of float, default="gaussian"

@@ -1,0 +1,439 @@
+"""plan, and degree="auto"."""
+
+import pickle
+import re
+import tracemalloc
+from math import comb, isnan
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.kernel_approximation import RBFSampler
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import taylorkern
+from taylorkern import TaylorFeatures, TaylorSVC, TaylorSVR, _degree, _memory, _pace, _plan_sample, plan, taylor_kernel
+from taylorkern.kernel import fourier_error, kernel_error, residual, theorem1_bound
+
+slow = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def numbers(n_rows=600, n_columns=6, seed=0):
+    return np.random.default_rng(seed).uniform(-1, 1, size=(n_rows, n_columns))
+
+
+def sparse_rows(n_rows=500, n_columns=30, seed=0):
+    return sparse.random(n_rows, n_columns, density=0.2, format="csr", random_state=seed)
+
+
+def not_exact(estimator):
+    reason = "weights are equivalent to repeated rows only to the accuracy of the gap, and the shift differs"
+    checks = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
+    return {} if isinstance(estimator, TaylorFeatures) else dict.fromkeys(checks, reason)
+
+
+# degree="auto".
+
+
+@parametrize_with_checks(
+    [
+        TaylorSVC(degree="auto"),
+        TaylorSVC(degree="auto", solver="adagrad", warm_start=True),
+        TaylorSVR(degree="auto"),
+        TaylorFeatures(degree="auto"),
+    ],
+    expected_failed_checks=not_exact,
+)
+@slow
+def test_scikit_learn_accepts_estimators_that_choose_their_degree(estimator, check):
+    check(estimator)
+
+
+def test_shares_are_those_of_a_ridge_regression_cut_at_each_degree():
+    X, y = numbers(200), np.random.default_rng(1).standard_normal((200, 3))
+    gamma, C, n_rows = 0.4, 3.0, 1000
+    weight = np.random.default_rng(2).uniform(0.5, 2, 200)
+    learned, judged = X[:100], X[100:]
+    ridge = np.diag(100 / (2 * C * n_rows * weight[:100]))
+    alpha = np.linalg.inv(rbf_kernel(learned, gamma=gamma) + ridge) @ y[:100]
+    exact = rbf_kernel(judged, learned, gamma=gamma) @ alpha
+    expected = []
+    for degree in (1, 2, 5):
+        cut = exact - taylor_kernel(judged, learned, degree=degree, gamma=gamma) @ alpha
+        squares = [np.sum(weight[100:, None] * values**2) for values in (cut, exact)]
+        expected.append(np.sqrt(squares[0] / squares[1]))
+    for rows in (X, sparse.csr_array(X)):
+        found = _degree.cut_shares(rows, y, [1, 2, 5], gamma=gamma, C=C, n_rows=n_rows, weight=weight)
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("estimator", [TaylorSVC, TaylorSVR])
+def test_a_product_of_columns_needs_a_higher_degree_than_one_column(estimator):
+    X = numbers(3000, 4)
+    degrees = []
+    for k in (1, 2, 3):
+        y = np.prod(X[:, :k], axis=1)
+        model = estimator(degree="auto", gamma=0.1, tol=0.1)
+        degrees.append(model.fit(X, y if estimator is TaylorSVR else y > 0).degree_)
+    assert degrees == [1, 2, 3]
+
+
+def test_the_degree_is_the_least_that_loses_no_more_than_the_tolerance():
+    X = numbers(400)
+    y = X[:, 0] * X[:, 1] > 0
+    model = TaylorSVC(degree="auto", gamma=0.5, shift=None, random_state=0).fit(X, y)
+    order = _degree.draw(400, _degree.SAMPLE)
+    targets = _degree.targets_of(y[order], True)
+    shares = _degree.cut_shares(X[order], targets, range(1, 9), gamma=0.5, C=1.0, n_rows=400)
+    assert model.degree_ == 1 + np.flatnonzero(shares <= _degree.TOLERANCE)[0] > 1
+
+
+def test_the_degree_depends_on_neither_free_memory_nor_threads_nor_the_seed(monkeypatch):
+    X = numbers(500)
+    y = X[:, 0] * X[:, 1] * X[:, 2] > 0
+    degrees = set()
+    for free, n_jobs, seed in ((10**12, 1, 0), (10**8, 2, 1), (None, 1, 2)):
+        monkeypatch.setattr(_memory, "available_memory", lambda free=free: free)
+        degrees.add(TaylorSVC(degree="auto", n_jobs=n_jobs, random_state=seed).fit(X, y).degree_)
+    assert len(degrees) == 1
+
+
+def test_memory_limit_bounds_the_degree():
+    X = numbers(300, 20)
+    y = X[:, :3].prod(axis=1) > 0
+    free = TaylorSVC(degree="auto", gamma=0.3, random_state=0).fit(X, y)
+    assert free.degree_ > 2
+    row = plan(X, y, degrees=[2, 3], gamma=0.3)
+    limit = (row[0].bytes + row[1].bytes) // 2
+    assert TaylorSVC(degree="auto", gamma=0.3, memory_limit=limit, random_state=0).fit(X, y).degree_ == 2
+    with pytest.raises(ValueError, match="memory_limit must be a number of bytes > 0 or None; got 'much'"):
+        TaylorSVC(degree="auto", memory_limit="much").fit(X, y)
+    assert TaylorFeatures(degree="auto", gamma=0.2, memory_limit=300 * 250 * 12).fit(X).degree_ == 2
+
+
+def test_long_rows_bound_the_degree():
+    X = numbers(100, 200)
+    y = np.random.default_rng(0).integers(0, 2, 100)
+    assert comb(202, 2) <= _degree.MONOMIALS < comb(203, 3)
+    assert TaylorSVC(degree="auto", gamma=1.0, random_state=0).fit(X, y).degree_ == 2
+
+
+def test_columns_too_many_for_a_high_degree_are_no_error():
+    X = sparse.random(50, 10**5, density=1e-4, format="csr", random_state=0)
+    assert TaylorSVC(degree="auto", gamma=10.0).fit(X, np.arange(50) % 2).degree_ == 1
+
+
+def test_rows_of_weight_zero_do_not_count():
+    X, weight = numbers(1000), np.ones(1000)
+    weight[500:] = 0
+    X[500:] *= 2  # would need more
+    y = np.where(weight > 0, X[:, :2].prod(axis=1), X[:, :3].prod(axis=1)) > 0
+    some = TaylorSVC(degree="auto", gamma=0.2, shift=None).fit(X[:500], y[:500])
+    weighted = TaylorSVC(degree="auto", gamma=0.2, shift=None).fit(X, y, sample_weight=weight)
+    every = TaylorSVC(degree="auto", gamma=0.2, shift=None).fit(X, y)
+    assert weighted.degree_ == some.degree_ < every.degree_
+
+
+@pytest.mark.parametrize(
+    "estimator", [TaylorSVC(degree="auto"), TaylorSVR(degree="auto"), TaylorFeatures(degree="auto")]
+)
+def test_files_pickles_and_clones_keep_the_wish_and_the_degree(estimator, tmp_path):
+    X = numbers()
+    y = X[:, 0] * X[:, 1] > 0
+    model = clone(estimator).set_params(gamma=0.3).fit(X, y)
+    assert clone(model).degree == "auto"
+    model.save(tmp_path / "model")
+    for again in (taylorkern.load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
+        assert again.degree == "auto" and again.degree_ == model.degree_ > 1
+        assert again.fit(X, y).degree_ == model.degree_
+
+
+def test_a_warm_start_goes_on_though_the_degree_is_chosen_anew():
+    X = numbers()
+    y = X[:, 0] * X[:, 1] > 0
+    model = TaylorSVC(degree="auto", gamma=0.3, warm_start=True, random_state=0).fit(X, y)
+    n_iter, degree = model.n_iter_, model.degree_
+    model.fit(X, y)
+    assert model.n_iter_ < n_iter and model.degree_ == degree
+    model.set_params(gamma=1.0, tol=0.1).fit(X, y)
+    assert model.degree_ > degree
+
+
+def test_the_first_batch_decides():
+    X = numbers(900)
+    first = TaylorSVC(degree="auto", gamma=0.2, random_state=0)
+    first.partial_fit(X[:300], X[:300, 0] > 0, classes=[False, True])
+    degree = first.degree_
+    hard = 9 * X[300:]
+    first.partial_fit(hard, hard[:, :3].prod(axis=1) > 0)
+    other = TaylorSVC(degree="auto", gamma=0.2).partial_fit(hard, hard[:, :3].prod(axis=1) > 0, classes=[False, True])
+    assert first.degree_ == degree < other.degree_
+
+
+def test_what_is_not_cut_has_no_degree_to_choose():
+    X, y = numbers(20), np.arange(20) % 2
+    for kernel in ("polynomial", [1.0, 1.0], np.ones(3)):
+        for estimator in (TaylorSVC, TaylorFeatures):
+            with pytest.raises(ValueError, match='degree="auto" is for kernels that are cut.*got kernel='):
+                estimator(degree="auto", kernel=kernel).fit(X, y)
+    assert TaylorSVC(degree="auto", kernel="exponential", gamma=0.1).fit(X, y).degree_ >= 1
+    with pytest.raises(ValueError, match="degree.*'most'"):
+        TaylorSVC(degree="most").fit(X, y)
+
+
+def test_one_row_or_one_value_is_enough():
+    X = np.zeros((4, 2))
+    assert TaylorSVR(degree="auto").fit(X, np.ones(4)).degree_ == 1
+    model = TaylorSVC(degree="auto").partial_fit(X[:1], [1], classes=[0, 1])
+    assert model.degree_ == 1
+
+
+# The table.
+
+
+@pytest.mark.parametrize("rows", [numbers(700, 5), sparse_rows(), sparse_rows().astype(np.float32)])
+def test_a_line_has_the_exact_counts_and_the_kernels_errors_of_the_shifted_rows(rows):
+    y = np.arange(rows.shape[0]) % 3
+    gamma, C = 0.3, 2.0
+    table = plan(rows, y, gamma=gamma, C=C, degrees=[3, 1])
+    assert [row.degree for row in table] == [1, 3]
+    for row in table:
+        model = TaylorSVC(degree=row.degree, gamma=gamma, C=C, max_iter=1, tol=0.9).fit(rows, y)
+        X = rows.toarray() - model.shift_ if sparse.issparse(rows) else rows - model.shift_
+        X = X.astype(rows.dtype)
+        counts = np.array([comb(m + row.degree, row.degree) for m in np.count_nonzero(X, axis=1)])
+        assert (row.n_slots, row.n_cells) == (model.n_slots_, 1)
+        assert row.monomials == pytest.approx(counts.mean())
+        assert row.monomials_worst == counts.max()
+        assert row.monomials_99 == np.quantile(counts, 0.99, method="inverted_cdf")
+        residuals = residual(X, degree=row.degree, gamma=gamma)
+        assert row.residual == pytest.approx(residuals.mean(), rel=1e-4)
+        assert row.theorem1 == pytest.approx(theorem1_bound(residuals, C=C), rel=1e-4)
+        error = kernel_error(X, degree=row.degree, gamma=gamma, random_state=1)
+        assert row.kernel_error == pytest.approx(error.mean, abs=10 * error.stderr)
+        assert row.n_fourier == int(
+            counts.mean() / np.mean(np.count_nonzero(rows.toarray() if sparse.issparse(rows) else rows, axis=1))
+        )
+        assert row.operations >= 3 * rows.shape[0] * row.monomials * 0.999
+        assert row.measured and row.epoch_seconds > 0 and row.fit_seconds > 0 and 0 < row.held_out < 1
+    assert table[1].lost < table[0].lost
+
+
+@pytest.mark.parametrize("solver", ["dual", "pegasos", "adagrad"])
+@slow
+def test_memory_is_what_training_asks_for(solver):
+    X, y = sparse_rows(), np.arange(500) % 4
+    for row in plan(X, y, degrees=[1, 3], solver=solver, max_iter=2):
+        model = TaylorSVC(degree=row.degree, solver=solver, max_iter=2, memory_limit=row.bytes)
+        model.fit(X, y)
+        with pytest.raises(ValueError, match=f"would take {row.bytes} bytes"):
+            model.set_params(memory_limit=row.bytes - 1).fit(X, y)
+
+
+def test_fourier_error_is_that_of_random_features():
+    X = numbers(60)
+    K = rbf_kernel(X, gamma=0.5)
+    found = [
+        np.abs(Z @ Z.T - K).mean()
+        for Z in (RBFSampler(gamma=0.5, n_components=200, random_state=s).fit_transform(X) for s in range(60))
+    ]
+    assert fourier_error(K, 200) == pytest.approx(np.mean(found), rel=0.05)
+    assert fourier_error(K, 0) == np.inf
+
+
+def test_without_targets_there_is_an_epoch_but_no_fit():
+    table = plan(numbers(), gamma=0.1, degrees=[1, 2], class_weight={5: 1.0})
+    for row in table:
+        assert row.epoch_seconds > 0 and isnan(row.fit_seconds) and isnan(row.held_out) and row.lost > 0
+    assert "An epoch takes" in str(table.best())
+
+
+def test_numbers_are_planned_as_regression_and_whole_ones_when_asked():
+    X = numbers()
+    row = plan(X, X[:, 0], degrees=[2], gamma=0.1, epsilon=0.01)[0]
+    assert row.held_out < 0.1  # 1 - R^2
+    assert plan(X, np.round(9 * X[:, 0]), degrees=[2], gamma=0.1, estimator=TaylorSVR, C=9.0)[0].held_out < 0.1
+    with pytest.raises(ValueError, match="TaylorSVC has no parameter 'epsilon'"):
+        plan(X, X[:, 0] > 0, epsilon=0.01)
+
+
+def test_seconds_lie_on_the_line_through_the_largest_samples(monkeypatch):
+    sizes = []
+
+    def times(model, X, y):
+        sizes.append(len(y))
+        return np.array([0.02 + 1e-6 * len(y), 0.1 + 5e-6 * len(y)])
+
+    monkeypatch.setattr(_pace, "_times", times)
+    monkeypatch.setattr(TaylorSVC, "score", lambda model, X, y: 0.75)
+    X = numbers(70_000, 2)
+    y = X[:, 0] > 0
+    pace = _pace.measure(TaylorSVC(), X, y, (X[:9], y[:9]), 10**7, 1e-6, 1)
+    assert sizes == [1024, 4096, 16384, 65536]
+    assert pace.epoch == pytest.approx(0.02 + 10) and pace.fit == pytest.approx(0.1 + 50)
+    assert pace.large and pace.error == 0.25
+    assert _pace.measure(TaylorSVC(), X, y, None, 10**7, 1.0, 1) is None  # too slow to be tried
+
+
+def test_the_plan_is_right_about_an_epoch_within_a_factor(monkeypatch):
+    X = numbers(40_000, 12)
+    y = X[:, :2].prod(axis=1) > 0
+    monkeypatch.setattr(_plan_sample, "LARGEST", 8000)
+    row = plan(X, y, degrees=[3], gamma=0.1, tol=1e-2)[0]
+    models = [TaylorSVC(degree=3, gamma=0.1, tol=1e-2, random_state=0).fit(X, y) for _ in range(3)]
+    seconds = min(model.history_["seconds"][0] for model in models)
+    assert seconds / 4 < row.epoch_seconds < 4 * seconds  # tests share the machine; bench/plan.py has the real figures
+
+
+def test_the_table_prints_renders_and_is_a_sequence():
+    table = plan(numbers(), degrees=range(1, 4), budget="10 MB")
+    text, html = str(table), table._repr_html_()
+    assert len(table) == 3 and table[-1].degree == 3 and [row.degree for row in table[:2]] == [1, 2]
+    assert text.splitlines()[0].split()[:3] == ["degree", "cells", "D"]
+    assert len(text.splitlines()) == 6 and repr(table) == text
+    assert html.count("<tr>") == 4 and "|K-K~|" in html and str(table.best()) in text
+
+
+def test_the_plot_shows_errors_and_seconds():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    from matplotlib.figure import Figure
+
+    table = plan(numbers(), degrees=range(1, 4))
+    ax = Figure().add_subplot()
+    assert table.plot(ax) is ax
+    np.testing.assert_array_equal(ax.get_lines()[0].get_ydata(), [row.lost for row in table])
+    beside = ax.figure.axes[1]
+    assert beside.get_ylabel() == "seconds of an epoch"
+    np.testing.assert_array_equal(beside.get_lines()[0].get_ydata(), [row.epoch_seconds for row in table])
+
+
+# The choice.
+
+
+def test_the_best_is_the_least_degree_that_loses_little_as_auto_finds_it():
+    X = numbers(3000)
+    y = X[:, 0] * X[:, 1] > 0
+    choice = plan(X, y, gamma=0.3).best()
+    assert choice.use and choice.degree == TaylorSVC(degree="auto", gamma=0.3).fit(X, y).degree_ > 1
+    assert f"degree {choice.degree}: the least that is close enough" in str(choice)
+
+
+def test_a_small_bandwidth_is_advised_against_with_what_would_help():
+    X = numbers(1000)
+    X[:, 2] *= 100
+    choice = plan(X, X[:, 0] * X[:, 1] > 0, gamma=1.0, degrees=range(1, 4)).best()
+    assert not choice.use and "do not use taylorkern here" in choice.reason
+    for help_ in ("scaling: column 2", "a smaller gamma", "sklearn.svm.SVC"):
+        assert help_ in choice.reason
+    smaller = float(re.search(r"a smaller gamma: (\S+),", choice.reason)[1])
+    assert plan(X, degrees=[3], gamma=smaller)[0].residual == pytest.approx(0.05, rel=0.1)
+
+
+def test_random_features_are_advised_where_they_come_closer():
+    table = plan(numbers(1000), gamma=1.0, degrees=[2])
+    assert "random Fourier features" not in str(table.best())
+    table.rows = (table[0]._replace(fourier_error=0.0),)
+    assert f"{table[0].n_fourier} random Fourier features" in str(table.best())
+
+
+def test_a_budget_of_memory_or_time_bounds_the_choice():
+    X = numbers(500, 20)
+    y = X[:, :3].prod(axis=1) > 0
+    free = plan(X, y, gamma=0.3, degrees=range(1, 6))
+    assert free.best().degree > 2
+    limit = (free[1].bytes + free[2].bytes) / 2
+    for budget in (f"{limit / 1000}kB", {"bytes": limit}, {"bytes": f"{limit / 2**20} MiB", "seconds": 1e6}):
+        table = plan(X, y, gamma=0.3, degrees=[1, 2, 3], budget=budget)
+        assert [bool(row.problem) for row in table] == [False, False, True]
+        assert "are more than" in table[2].problem
+        assert table.best().degree == 2
+    table = plan(X, y, gamma=0.3, degrees=[1, 2], memory_limit=free[0].bytes)
+    assert [bool(row.problem) for row in table] == [False, True]
+    nothing = plan(X, y, gamma=0.3, degrees=[2], budget=1e-9).best()
+    assert not nothing.use and nothing.degree is None and "s are more than 1e-09 s" in nothing.reason
+
+
+def test_what_cannot_be_walked_is_named_and_not_tried():
+    table = plan(numbers(50, 700), degrees=[1, 4, 30])
+    assert "a row has" in table[1].problem or "are more than" in table[1].problem
+    assert "more than can be numbered" in table[2].problem
+    assert not table[2].measured and table[2].epoch_seconds > table[0].epoch_seconds
+
+
+# Input.
+
+
+@pytest.mark.parametrize("make", [lambda X: X, sparse.csr_array, sparse.csr_matrix])
+def test_a_plan_does_not_copy_all_rows(make, monkeypatch):
+    for name, n_rows in (("LARGEST", 4096), ("LOOKED_AT", 4096), ("SAMPLE", 256)):
+        monkeypatch.setattr(_plan_sample, name, n_rows)
+    X = make(np.random.default_rng(0).standard_normal((400_000, 10)))
+    tracemalloc.start()
+    try:
+        plan(X, degrees=[1, 2])
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 400_000 * 10 * 8 / 2
+
+
+@pytest.mark.parametrize("make", [sparse.csc_array, sparse.lil_array, sparse.coo_array, np.ndarray.tolist])
+def test_any_kind_of_rows_will_do(make):
+    X = sparse_rows(200).toarray()
+    for row, other in zip(plan(make(X), degrees=[1, 2]), plan(X, degrees=[1, 2]), strict=True):
+        assert row.monomials == other.monomials and row.lost == pytest.approx(other.lost)
+
+
+def test_frames_and_labels_of_strings_will_do():
+    pandas = pytest.importorskip("pandas")
+    X = pandas.DataFrame(numbers(300), columns=list("abcdef"))
+    y = pandas.Series(np.where(X["a"] * X["b"] > 0, "yes", "no"))
+    assert plan(X, y, degrees=[1, 2])[1].held_out < 0.5
+
+
+def test_one_row_and_labels_of_which_one_is_rare():
+    assert not plan([[1.0, 2.0]], degrees=[1])[0].measured
+    y = np.zeros(500, dtype=int)
+    y[3] = 1
+    assert plan(numbers(500), y, degrees=[1])[0].epoch_seconds > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"degrees": []}, "degrees must hold at least one"),
+        ({"degrees": [0]}, "degree must be an integer from 1 to 170; got 0"),
+        ({"degrees": 3}, "degrees must be integers; got 3"),
+        ({"budget": "2 apples"}, "budget must be .*got '2 apples'"),
+        ({"budget": -1}, "budget in seconds must be a finite number > 0; got -1"),
+        ({"budget": [1]}, r"budget in seconds must be a finite number > 0; got \[1\]"),
+        ({"budget": {"money": 1}}, "budget must be .*'money'"),
+        ({"gamma": -1}, "gamma must be a finite number > 0; got -1"),
+        ({"gamma": "wide"}, "gamma must be .*'wide'"),
+        ({"C": 0}, "C must be a finite number > 0; got 0"),
+        ({"solver": "magic"}, "solver must be one of .*'magic'"),
+        ({"shift": "far"}, "shift must be .*'far'"),
+        ({"kernel": "polynomial"}, "plan is for the gaussian kernel; got kernel='polynomial'"),
+        ({"degree": 3}, "no parameter 'degree'"),
+        ({"estimator": TaylorFeatures}, "estimator must be TaylorSVC or TaylorSVR"),
+        ({"y": [1, 2]}, "inconsistent numbers of samples"),
+        ({"X": 5}, "X must hold rows and columns; got int"),
+        ({"X": np.zeros((0, 3))}, "X must hold rows and columns"),
+        ({"X": np.zeros(3)}, "1D array"),
+        ({"X": [[np.nan, 1.0]] * 9}, "NaN"),
+        ({"X": "rows"}, "X must hold rows and columns; got 'rows'"),
+    ],
+)
+def test_wrong_arguments_are_refused_with_cause_and_value(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        plan(**({"X": numbers(9)} | arguments))
+
+
+def test_a_broken_matrix_is_refused():
+    X = sparse_rows(50)
+    X.indices[3] = 10**6
+    with pytest.raises(ValueError, match="broken CSR"):
+        plan(X)
