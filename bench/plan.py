@@ -3,8 +3,9 @@
     python -m bench.plan --data DIR [--quick] [--only a,d] [--json FILE]
 
 One thread. `plan` tells wall time; with --clock cpu, the default, both sides count CPU time instead, so that others who
-use the machine do not show. Each degree that the plan has timed, and finds within the budget, is trained on all rows;
-quick fits several times, of which the least counts.
+use the machine show less. Each degree that may be within the budget, because the plan says no more than twice the
+seconds, is trained on all rows; quick fits several times, of which the least counts. Those that turn out to be within
+the budget are what the choice has to compete with.
 """
 
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from .table import Row
 from .timing import CLOCKS
 
 WITHIN, WORSE = 30, 10  # %: what the targets allow
+SECONDS, BYTES = 30, 10**9  # the budget
 
 
 @dataclass(frozen=True)
@@ -44,12 +46,12 @@ class Bench:
         self.directory, self.sizes, self.clock = directory, sizes, CLOCKS[clock]
 
     def adult(self):
-        """a: Adult, C = 1, gamma = 1/80, dual, within 20 s and 1 GB."""
+        """a: Adult, C = 1, gamma = 1/80, dual, within 30 s and 1 GB."""
         sets = (*data.load("adult", self.directory), *data.load("adult-test", self.directory))
         yield from self.beside("a", "Adult", sets, gamma=1 / 80, C=1.0)
 
     def covertype(self):
-        """b: covertype, class 1 against the rest, C = 1, gamma = 1, dual to a gap of 1e-2, within 20 s and 1 GB."""
+        """b: covertype, class 1 against the rest, C = 1, gamma = 1, dual to a gap of 1e-2, within 30 s and 1 GB."""
         sets = data.covertype_split(self.directory)
         yield from self.beside("b", "covertype", sets, gamma=1.0, C=1.0, tol=1e-2)
 
@@ -59,13 +61,13 @@ class Bench:
         yield from self.beside("c", "covertype", sets, gamma=1.0, C=128.0, solver="adagrad", max_iter=4, tol=1e-9)
 
     def mnist(self):
-        """d: MNIST, 8 against the rest, C = 1, gamma = 1/400, dual to a gap of 1e-2, within 20 s and 1 GB."""
+        """d: MNIST, 8 against the rest, C = 1, gamma = 1/400, dual to a gap of 1e-2, within 30 s and 1 GB."""
         X, y = data.load("mnist", self.directory)
         X_test, y_test = data.load("mnist-test", self.directory)
         yield from self.beside("d", "MNIST", (X, y == 8, X_test, y_test == 8), gamma=1 / 400, C=1.0, tol=1e-2)
 
     def timit(self):
-        """e: TIMIT sample, 39 phonemes, squared hinge, C = 1, gamma = 1/78, dual to a gap of 0.1, 20 s and 1 GB."""
+        """e: TIMIT sample, 39 phonemes, squared hinge, C = 1, gamma = 1/78, dual to a gap of 0.1, 30 s and 1 GB."""
         sets = data.timit_split(self.directory)
         yield from self.beside("e", "TIMIT", sets, gamma=1 / 78, C=1.0, loss="squared_hinge", tol=0.1)
 
@@ -79,20 +81,22 @@ class Bench:
         n_rows = min(self.sizes.rows, X.shape[0])
         X, y = data.sample(X, n_rows), data.sample(y, n_rows)
         start = self.clock()
-        table = plan(X, y, budget={"seconds": 20, "bytes": "1GB"}, **parameters)
+        table = plan(X, y, budget={"seconds": SECONDS, "bytes": BYTES}, **parameters)
         yield Row(part, f"{name}: plan of {len(table)} degrees", "", "s", self.clock() - start, None, nan, "")
         print("   " + str(table).replace("\n", "\n   "))
         errors, judged = {}, n_rows == sets[0].shape[0]
         for line in table:
-            if line.problem or not line.measured:
+            if line.bytes > BYTES or line.fit_seconds > 2 * SECONDS:
                 continue
             model = TaylorSVC(degree=line.degree, random_state=0, **parameters)
             epoch, fit = self.measured(model, X, y)
-            errors[line.degree] = 100 * (1 - float(model.score(X_test, y_test)))
+            if fit <= SECONDS or line.degree == table.best().degree:
+                errors[line.degree] = 100 * (1 - float(model.score(X_test, y_test)))
             for what, said, took in (("epoch", line.epoch_seconds, epoch), ("fit", line.fit_seconds, fit)):
                 yield Row(
-                    part, f"{name}, degree {line.degree}: {what}, as planned", "as measured", "s", said, took,
-                    100 * abs(said / took - 1), " %", at_most=WITHIN if judged else None,
+                    part, f"{name}, degree {line.degree}: {what}, {'' if line.measured else 'not timed, '}as planned",
+                    "as measured", "s", said, took, 100 * abs(said / took - 1), " %",
+                    at_most=WITHIN if judged and line.measured else None,
                 )  # fmt: skip
         chosen, best = table.best().degree, min(errors.values())
         yield Row(

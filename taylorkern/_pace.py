@@ -11,9 +11,9 @@ SIZES = [64 * 4**k for k in range(7)]  # of samples, in rows
 # The size whose model is judged, the same for all degrees, as far as they get there. Smaller samples are too easily
 # learned to tell how many epochs it takes.
 JUDGED = 4096
-# Seconds. A sample whose fit takes that long tells enough; a quick one is fitted twice, for others use the machine too.
+# Seconds. A sample whose fit takes that long tells enough; quick ones are fitted again, for others use the machine too.
 # When even the smallest would take too long, nothing is timed; and no sample grows that has taken longer than SLOW.
-ENOUGH, TWICE, TOO_LONG, SLOW = 0.3, 1.0, 1.0, 1.0
+ENOUGH, TWICE, THRICE, TOO_LONG, SLOW = 0.3, 1.0, 0.1, 1.0, 1.0
 QUICK, LARGEST_FIRST = 0.03, 1024  # seconds, and rows, of the sample to begin with
 
 
@@ -85,14 +85,14 @@ def measure(model, X, y, held_out, n_rows, guess, n_touched):
 def _times(model, X, y):
     """Seconds of the first epoch and of the whole fit."""
     best = np.full(2, np.inf)
-    for _ in range(2):
+    for done in range(3):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that a sample did not converge, or underflows
             start = perf_counter()
             model.fit(X, y)
             fit = perf_counter() - start
         best = np.minimum(best, [model.history_["seconds"][0], fit])
-        if fit > TWICE:
+        if fit > (TWICE, THRICE, 0)[done]:
             break
     return best
 
