@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.base import clone, is_classifier
 
+from ._primal import n_searched
+
 SIZES = [64 * 4**k for k in range(7)]  # of samples, in rows
 # The size whose model is judged, the same for all degrees, as far as they get there. Smaller samples are too easily
 # learned to tell how many epochs it takes.
@@ -74,24 +76,28 @@ def measure(model, X, y, held_out, n_rows, guess, n_touched):
         sizes.append(n)
         if y is not None and n == min(JUDGED, n_most):
             error = 1 - float(model.score(*held_out))
-        seconds = times[-1][1]
+        seconds = times[-1][1:].sum()
         enough = seconds > ENOUGH and n >= n_touched
         if n == n_most or (len(sizes) > 1 and (enough or seconds > SLOW)):
             break
-    epoch, fit = (_along(sizes, [pair[k] for pair in times], n_rows) for k in (0, 1))
+    epoch, fit, around = (_along(sizes, [some[k] for some in times], n_rows) for k in range(3))
+    if model.solver == "adagrad":  # what is around the epochs is the search for a step size
+        around = float(times[-1][2]) * n_searched(n_rows) / n_searched(n)
+    fit += around
     return Pace(epoch, float("nan") if y is None else fit, error, n >= min(JUDGED, n_most))
 
 
 def _times(model, X, y):
-    """Seconds of the first epoch and of the whole fit."""
-    best = np.full(2, np.inf)
+    """Seconds of the first epoch, of all epochs, and of what is around them."""
+    best = np.full(3, np.inf)
     for done in range(3):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that a sample did not converge, or underflows
             start = perf_counter()
             model.fit(X, y)
             fit = perf_counter() - start
-        best = np.minimum(best, [model.history_["seconds"][0], fit])
+        epochs = model.history_["seconds"]
+        best = np.minimum(best, [epochs[0], epochs[-1], fit - epochs[-1]])
         if fit > (TWICE, THRICE, 0)[done]:
             break
     return best
@@ -103,5 +109,5 @@ def _along(sizes, times, n_rows):
     slope = seconds / n
     if len(sizes) > 1:
         # Rows take a share of the time, and no more than all of it: by so much times may be off by chance.
-        slope = float(np.clip((seconds - times[-2]) / (n - sizes[-2]), 0.1 * slope, slope))
+        slope = float(np.clip((seconds - times[-2]) / (n - sizes[-2]), 0.4 * slope, slope))
     return seconds + slope * (n_rows - n)

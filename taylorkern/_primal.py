@@ -226,8 +226,7 @@ class Adagrad:
     def _search(self):
         """The step size that does best on a sample of the rows: up or down from 1, as long as that is better."""
         problem = self.problem
-        n_sample = min(max(problem.n_rows // 8, SEARCH_ROWS // 8), SEARCH_ROWS)
-        order = problem.together(self.random.permutation(problem.n_rows)[:n_sample])
+        order = problem.together(self.random.permutation(problem.n_rows)[: n_searched(problem.n_rows)])
         found = {1.0: self._try(1.0, order)}
         for factor in (3.0, 1 / 3):
             eta = factor
@@ -297,6 +296,11 @@ class Stream(NamedTuple):
         for first, last in problem.passes(problem.n_rows):
             state.run(first, last)
         return new._replace(w=w, n_seen=problem.n_rows, eta=CAREFUL)
+
+
+def n_searched(n_rows):
+    """How many of the rows the step size is searched on."""
+    return min(max(n_rows // 8, SEARCH_ROWS // 8), SEARCH_ROWS, n_rows)
 
 
 def floor_of(problem, unit):

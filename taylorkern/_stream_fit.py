@@ -10,9 +10,10 @@ from sklearn.utils.validation import validate_data
 
 from ._checkpoint import open_checkpoint, random_arrays, random_state, restore_solver, set_random_state, solver_arrays
 from ._chunks import AHEAD, Ahead, checked, chunks, digest
+from ._expansion import check_count
 from ._loss import radius2
 from ._memory import check_memory
-from ._model import TABLES, check_count
+from ._model import TABLES
 from ._observe import Observer, progress_bar
 from ._problem import padded
 from ._rows import is_csr
@@ -216,7 +217,8 @@ class StreamFit:
         if self.problem is not None:
             return self._problem_of_rows(chunk.X, chunk.y)
         self.meaning = model._learn_y(chunk.y, self.classes)
-        self.expansion, self.shift = model._expand_rows(chunk.X, self.random, compact=False)
+        first = chunk.X, chunk.y, None, self.meaning
+        self.expansion, self.shift = model._expand_rows(*first, self.random, model.solver, compact=False)
         self.problem = model._problem(chunk.X, chunk.y, None, self.meaning, self.expansion, self.shift, unit=1.0)
         self.walk_dense = self.problem.rows.core.walk_dense
         return self.problem

@@ -275,7 +275,7 @@ def test_seconds_lie_on_the_line_through_the_largest_samples(monkeypatch):
 
     def times(model, X, y):
         sizes.append(len(y))
-        return np.array([0.02 + 1e-6 * len(y), 0.1 + 5e-6 * len(y)])
+        return np.array([0.02 + 1e-6 * len(y), 0.05 + 5e-6 * len(y), 0.05])
 
     monkeypatch.setattr(_pace, "_times", times)
     monkeypatch.setattr(TaylorSVC, "score", lambda model, X, y: 0.75)
@@ -283,7 +283,10 @@ def test_seconds_lie_on_the_line_through_the_largest_samples(monkeypatch):
     y = X[:, 0] > 0
     pace = _pace.measure(TaylorSVC(), X, y, (X[:9], y[:9]), 10**7, 1e-6, 1)
     assert sizes == [1024, 4096, 16384, 65536]
-    assert pace.epoch == pytest.approx(0.02 + 10) and pace.fit == pytest.approx(0.1 + 50)
+    assert pace.epoch == pytest.approx(0.02 + 10, rel=0.01)
+    assert pace.fit == pytest.approx(0.05 + 50 + 0.05 + 0.4 * 0.05 / 65536 * 10**7, rel=0.01)
+    searched = _pace.measure(TaylorSVC(solver="adagrad"), X, y, (X[:9], y[:9]), 10**7, 1e-6, 1)
+    assert searched.fit == pytest.approx(0.05 + 50 + 0.05 * 16384 / 8192, rel=0.01)  # rows that are searched on
     assert pace.large and pace.error == 0.25
     assert _pace.measure(TaylorSVC(), X, y, None, 10**7, 1.0, 1) is None  # too slow to be tried
 
