@@ -4,11 +4,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ._plan import plan
     from .features import TaylorFeatures
     from .kernel import taylor_kernel
     from .model_file import load
     from .operator import TaylorOperator
-    from .plan import plan
     from .svm import TaylorSVC, TaylorSVR
 
 __all__ = ["TaylorFeatures", "TaylorOperator", "TaylorSVC", "TaylorSVR", "load", "plan", "taylor_kernel"]
@@ -20,7 +20,7 @@ _WHERE = {
     "TaylorSVC": "svm",
     "TaylorSVR": "svm",
     "load": "model_file",
-    "plan": "plan",
+    "plan": "_plan",
     "taylor_kernel": "kernel",
 }
 _MODULES = {"certificate", "features", "kernel", "model_file", "operator", "stream", "svm"}
