@@ -237,18 +237,19 @@ cdef class Rows:
         self.n_slots = 0
 
     def set_cells(self, base, beyond, int64_t n_slots):
-        """Let row i have tables from slot base[i] on, of n_slots in all, and columns left out that add beyond[i] (or
-        None) to its squared norm."""
+        """Let row i have tables from slot base[i] on, of n_slots in all, and columns left out that add beyond[i] to
+        its squared norm; both may be None."""
         cdef const int64_t[::1] view = base
         cdef const double[::1] more = beyond
         cdef Py_ssize_t i
-        if view.shape[0] != self.n_stored or (more is not None and more.shape[0] != self.n_stored):
-            raise ValueError("base or beyond does not belong to these rows")
-        for i in range(view.shape[0]):
+        for part in (base, beyond):
+            if part is not None and part.shape[0] != self.n_stored:
+                raise ValueError("base or beyond does not belong to these rows")
+        for i in range(view.shape[0] if view is not None else 0):
             if not 0 <= view[i] < n_slots:
                 raise ValueError(f"base has the slot {view[i]}, outside 0 to {n_slots - 1}")
         self.base, self.beyond, self.n_slots = base, beyond, n_slots
-        self.c.base = &view[0] if view.shape[0] else NULL
+        self.c.base = &view[0] if view is not None and view.shape[0] else NULL
         self.c.beyond = &more[0] if more is not None and more.shape[0] else NULL
 
     def set_next(self, Rows other not None):

@@ -21,6 +21,7 @@ from ._monomials import in_user_order, shifted_name, strongest, strongest_in_cel
 from ._observe import FRAMES, CallbackSupportMixin, Observer
 from ._primal import Adagrad, Stream
 from ._problem import Problem, squared_norms
+from ._rotation import Rotation, choose_rotation
 from ._rows import Rows, check_rows, dot_rows
 from ._shift import CHUNK, choose_shift
 from ._train import SOLVERS, train
@@ -204,6 +205,13 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         return self._expansion.to_weights(self._table.copy(), self._cells)
 
     @property
+    def components_(self):
+        """The axes that `n_components` asked for, [n_components, n_features]."""
+        if not isinstance(getattr(self, "_shift", None), Rotation):
+            raise AttributeError(f"this {type(self).__name__} has no principal axes")
+        return self._shift.axes.T
+
+    @property
     def _cells(self):
         return self._shift if isinstance(self._shift, Cells) else None
 
@@ -248,7 +256,10 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         if self._cells is not None:
             args = self._cells, names, self._sample, int(k)
             return [strongest_in_cells(self._expansion, weights[:, j], *args) for j in outputs]
-        names = [shifted_name(name, by) for name, by in zip(names, self.shift_, strict=True)]
+        if isinstance(self._shift, Rotation):
+            names = [f"axis{j}" for j in range(self._expansion.n_columns)]
+        else:
+            names = [shifted_name(name, by) for name, by in zip(names, self.shift_, strict=True)]
         place = None if self._shift is None else self._shift.place
         return [strongest(self._expansion, weights[:, j], place, names, self._sample, int(k)) for j in outputs]
 
@@ -317,6 +328,8 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         check_count("n_cells", self.n_cells)
         check_count("n_partitions", self.n_partitions)
         auto = isinstance(degree, str) and degree == "auto"
+        if self.n_components is not None:
+            return self._rotate(rows, random, gamma)
         if self.n_cells == 1:
             if auto:
                 degree = self._auto_degree(rows, y, sample_weight, meaning, solver, gamma)
@@ -341,6 +354,19 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         )
         return self._expand(cells.n_columns, degree, gamma), cells
 
+    def _rotate(self, rows, random, gamma):
+        """(the expansion, the rotation) for the first rows that are seen."""
+        check_count("n_components", self.n_components)
+        by_hand = not isinstance(self.shift, str) or self.shift != "auto"
+        if self.kernel != "gaussian" or by_hand or self.n_cells > 1 or isinstance(self.degree, str):
+            raise ValueError(
+                f"n_components={self.n_components} rotates rows about their mean: that takes the Gaussian kernel, "
+                f'shift="auto", a number as the degree and no cells; got kernel={self.kernel!r}, '
+                f"shift={self.shift!r}, degree={self.degree!r}, n_cells={self.n_cells}"
+            )
+        rotation = choose_rotation(rows, self.n_components, random)
+        return self._expand(rotation.axes.shape[1], self.degree, gamma), rotation
+
     def _problem(self, rows, y, sample_weight, meaning, expansion, shift, unit=None, walk_dense=None):
         """Shifted rows, their targets and weights; rows of weight 0 are left out."""
         if sample_weight is not None:
@@ -352,10 +378,12 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
                 raise ValueError("Sample weights must contain at least one non-zero number.")
             rows, targets, weight = rows[used], targets[used], weight[used]
         n_jobs = effective_n_jobs(self.n_jobs)
-        sample = rows[:: -(-rows.shape[0] // SAMPLE)].copy()
+        sample, given = rows[:: -(-rows.shape[0] // SAMPLE)].copy(), rows
         rows = Rows(rows) if shift is None else shift.rows(rows, n_jobs)
         loss = self._loss(meaning)
         problem = Problem(rows, targets, weight, expansion, loss, float(self.C), n_jobs, unit, favour, walk_dense)
+        if isinstance(shift, Rotation):
+            problem.whole = Rows(given)
         if walk_dense is not None:  # of later chunks of a stream nobody asks for a sample
             return problem
         if isinstance(shift, Cells):
@@ -385,7 +413,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         shift_ = None if cells is not None else np.zeros(expansion.n_columns) if shift is None else shift.by
         return {
             **meaning,
-            "n_features_in_": expansion.n_columns if cells is None else cells.n_features,
+            "n_features_in_": expansion.n_columns if shift is None else shift.n_features,
             "degree_": expansion.degree,
             "gamma_": expansion.gamma,
             "n_slots_": problem.n_slots,
@@ -405,8 +433,8 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
             return self._expansion, self._shift
         if hasattr(self, "feature_names_in_"):
             raise ValueError("a model with named columns cannot grow")
-        if self._cells is not None:
-            raise ValueError("a model with cells cannot grow")
+        if self._cells is not None or isinstance(self._shift, Rotation):
+            raise ValueError("a model with cells or along principal axes cannot grow")
         shift = None if self._shift is None else self._shift.grow(rows.shape[1])
         return self._expansion.grow(rows.shape[1]), shift
 
@@ -467,4 +495,6 @@ def check_choice(name, value, allowed):
 def _same_shift(one, other):
     if one is None or other is None or isinstance(one, Cells) or isinstance(other, Cells):
         return one is other
+    if isinstance(one, Rotation) or isinstance(other, Rotation):
+        return isinstance(one, Rotation) and isinstance(other, Rotation) and np.array_equal(one.axes, other.axes)
     return np.array_equal(one.by, other.by) and np.array_equal(one.place, other.place)

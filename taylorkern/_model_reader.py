@@ -9,13 +9,14 @@ from ._cells import Cells, Partition, Sample
 from ._expansion import Expansion, padded
 from ._memory import check_memory
 from ._primal import FLOOR, Stream
+from ._rotation import Rotation
 from ._safetensors import CHUNK, DTYPES, parse
 from ._shift import Shift
 from .certificate import Certificate
 
 FORMAT, FORMAT_VERSION = "taylorkern model", 2
 # Parameters that came with a later version of the format, {name: version}: in older files they have their defaults.
-LATER: dict[str, int] = {"n_cells": 2, "n_partitions": 2}
+LATER: dict[str, int] = {"n_cells": 2, "n_partitions": 2, "n_components": 2}
 HISTORY = ("epoch", "seconds", "primal", "dual", "active", "primal_seen")
 N_CERTIFICATE = 11  # numbers of a certificate
 MAX_FLOAT = float(np.finfo(np.float64).max)  # Python's, with which integers of any size compare
@@ -86,7 +87,7 @@ class _Decoder:
             "gamma_": expansion.gamma,
             "_expansion": expansion,
         }
-        if "n_partitions" in self.facts and name != "TaylorFeatures":
+        if "n_features" in self.facts and name != "TaylorFeatures":
             attributes["n_features_in_"] = self._count("n_features", 1)
         if "names.ends" in self.tensors:
             attributes["feature_names_in_"] = self._strings("names", attributes["n_features_in_"])
@@ -207,6 +208,10 @@ class _Decoder:
         if "n_partitions" in self.facts:
             shift = self._cells(n_features, expansion, walk_dense)
             n_slots, sample = shift.n_slots, self._sample_in_cells(sample, shift)
+        elif "rotation.mean" in self.tensors:
+            shift = self._rotation(n_features, expansion)
+        elif n_features != d:
+            raise ValueError(f"n_features is {n_features}, but n_columns {d}")
         else:
             shift = self._shift(d, expansion.kernel)
         attributes = {
@@ -302,6 +307,13 @@ class _Decoder:
         if not seen.all():
             raise ValueError(f"place does not have each of 0 to {d - 1} once")
         return Shift(by, place, nonzeros)
+
+    def _rotation(self, n_features, expansion):
+        if expansion.kernel != "gaussian":
+            raise ValueError("there are principal axes, which only the gaussian kernel allows")
+        mean = self._take("rotation.mean", ("F64",), n_features)
+        axes = self._take("rotation.axes", ("F64",), n_features, expansion.n_columns)
+        return Rotation(mean.read(), axes.read())
 
     def _cells(self, d, expansion, walk_dense):
         if expansion.kernel != "gaussian":

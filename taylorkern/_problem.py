@@ -71,6 +71,7 @@ class Problem:
         self.n_monomials = self.rows.choose_walk(expansion, walk_dense)
         self._scratch = self.rows.scratch()
         self.sample: Any = None  # some of the rows, for the model to keep
+        self.whole: Rows | None = None  # the rows with all that has been left out of them
 
     @property
     def width(self):
@@ -217,9 +218,9 @@ class Problem:
         """The largest omega K~(x, x)."""
         norms = np.zeros(self.n_rows)
         for form in self.rows.forms():
-            z = self.expansion.scale**2 * form.squares()
+            z, more = (self.expansion.scale**2 * squares for squares in (form.squares(), form.beyond))
             with np.errstate(over="ignore", invalid="ignore"):
-                norms += self.expansion.series(z.copy()) * np.exp(-2 * self.expansion.decay * z)
+                norms += self.expansion.series(z.copy()) * np.exp(-2 * self.expansion.decay * (z + more))
         return float(np.max(np.nan_to_num(norms, posinf=np.finfo(np.float64).max) * self.omega().max(axis=1)))
 
     def at_zero(self):

@@ -48,6 +48,11 @@ class Shift:
         shifted = shift_rows(X, self.by[None], self.place[None])
         return sparse.csr_array(shifted[:3], shape=X.shape)
 
+    @property
+    def n_features(self):
+        """Columns of the rows as they are given."""
+        return len(self.by)
+
     def rows(self, X, n_jobs=1):
         """The same as `Rows`."""
         return Rows(self(X) if self.place is None else shift_rows(X, self.by[None], self.place[None]))

@@ -176,13 +176,14 @@ def row_residuals(problem):
 
 def _residuals(problem, form):
     """The same for one form of the rows."""
-    from scipy.special import gammainc
+    from scipy.special import gammainc, gammaincc
 
     expansion = problem.expansion
-    t = expansion.scale**2 * form.squares()
+    t, more = (expansion.scale**2 * squares for squares in (form.squares(), form.beyond))
     if expansion.kernel == "gaussian":
-        gone = np.exp(-expansion.decay * t).astype(problem.dtype) == 0
-        return np.where(gone, 1.0, gammainc(expansion.degree + 1, t)), int(gone.sum())
+        gone = np.exp(-expansion.decay * (t + more)).astype(problem.dtype) == 0
+        left_out = -np.expm1(-more) * gammaincc(expansion.degree + 1, t)
+        return np.where(gone, 1.0, gammainc(expansion.degree + 1, t) + left_out), int(gone.sum())
     if expansion.kernel == "exponential":
         with np.errstate(over="ignore"):
             return gammainc(expansion.degree + 1, t) * np.exp(t), 0
@@ -235,29 +236,37 @@ def of_drawn(problem, alpha, size, total, residuals, drawn):
 def _cuts(problem, form, drawn, block_rows):
     """K - K~ of all pairs in each block of rows, in one form of them."""
     expansion, (residuals, _) = problem.expansion, _residuals(problem, form)
-    # The kernel whose series is its argument, z itself.
-    linear = Expansion(expansion.n_columns, degree=1, gamma=expansion.scale**2, kernel=(0.0, 1.0)).features
-    rows = form.twin(alone=True)
-    rows.set_order(drawn)
-    scratch = np.zeros(_core.gram_scratch_bytes(rows, block_rows), dtype=np.uint8)
-    for first in range(0, len(drawn), block_rows):
-        z = np.empty((block_rows, block_rows))
-        _core.gram(rows, linear, first, first + block_rows, z, scratch)
-        some = drawn[first : first + block_rows]
-        cut = _cut(expansion, z, residuals[some])
-        if rows.base is not None:
-            base = rows.base[some]
+    blocks = _products(form, expansion, drawn, block_rows)
+    # The kernel between the whole rows, where not all of them is walked.
+    wholes = blocks if problem.whole is None else _products(problem.whole, expansion, drawn, block_rows)
+    for some, z in blocks:
+        whole = z if problem.whole is None else next(wholes)[1]
+        cut = _cut(expansion, z, expansion.scale**2 * form.beyond[some], whole, residuals[some])
+        if form.core.base is not None:
+            base = form.core.base[some]
             cut[base[:, None] != base] = 0
         yield cut
 
 
-def _cut(expansion, z, residuals):
-    """K - K~ of all pairs of rows with these inner products."""
-    norms = np.diag(z)
-    exponent = -expansion.decay * (norms[:, None] + norms)
+def _products(rows, expansion, drawn, block_rows):
+    """(rows, their inner products) for each block of them."""
+    # The kernel whose series is its argument, z itself.
+    linear = Expansion(rows.n_columns, degree=1, gamma=expansion.scale**2, kernel=(0.0, 1.0)).features
+    twin = rows.twin(alone=True)
+    twin.set_order(drawn)
+    scratch = np.zeros(_core.gram_scratch_bytes(twin, block_rows), dtype=np.uint8)
+    for first in range(0, len(drawn), block_rows):
+        z = np.empty((block_rows, block_rows))
+        _core.gram(twin, linear, first, first + block_rows, z, scratch)
+        yield drawn[first : first + block_rows], z
+
+
+def _cut(expansion, z, beyond, whole, residuals):
+    """K - K~ of all pairs of rows with these inner products, of what is walked and of the whole rows."""
+    norms, whole_norms = np.diag(z) + beyond, np.diag(whole)
     with np.errstate(over="ignore", invalid="ignore"):
-        exact = np.exp(z + exponent)
-        cut = expansion.series(z) * np.exp(exponent)
+        exact = np.exp(whole - expansion.decay * (whole_norms[:, None] + whole_norms))
+        cut = expansion.series(z) * np.exp(-expansion.decay * (norms[:, None] + norms))
     gone = residuals >= 1  # they have no features
     cut[gone] = 0
     cut[:, gone] = 0

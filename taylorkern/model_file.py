@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ._model_reader import FORMAT, FORMAT_VERSION, HISTORY, STREAM_TABLES, check_classes, check_format, decode
+from ._rotation import Rotation
 from ._safetensors import DTYPES, Reader, Tensor, pieces, tensor, write, write_atomically
 
 # Attributes that a file holds, besides the parameters.
@@ -192,6 +193,9 @@ def _encode_model(model, tensors, of_classes):
     _put_table(tensors, "table", model._table[:, :n_outputs])
     if model._cells is not None:
         facts |= _put_cells(tensors, model._cells, model._sample)
+    elif isinstance(model._shift, Rotation):
+        facts["n_features"] = model._shift.n_features
+        tensors |= {"rotation.mean": tensor(model._shift.mean), "rotation.axes": tensor(model._shift.axes)}
     elif model._shift is not None:
         facts["nonzeros"] = float(model._shift.nonzeros)
         tensors["shift"] = tensor(model._shift.by)
