@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from ._auto_cells import auto_cells
 from ._cells import Cells, Sample, choose_cells
 from ._checkpoint import Epochs, open_checkpoint, random_arrays, random_state, set_random_state
 from ._degree import BYTES, auto_degree
@@ -205,6 +206,12 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         return self._expansion.to_weights(self._table.copy(), self._cells)
 
     @property
+    def n_cells_(self):
+        """How many cells each partition has."""
+        check_is_fitted(self)
+        return 1 if self._cells is None else max(len(partition.by) for partition in self._cells.partitions)
+
+    @property
     def components_(self):
         """The axes that `n_components` asked for, [n_components, n_features]."""
         if not isinstance(getattr(self, "_shift", None), Rotation):
@@ -325,18 +332,22 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
     def _expand_rows(self, rows, y, sample_weight, meaning, random, solver, compact=True):
         """(the expansion, the shift or the cells) for the first rows that are seen."""
         gamma, degree = resolve_gamma(self.gamma, rows), self.degree
-        check_count("n_cells", self.n_cells)
+        n_cells = self.n_cells
+        if not (isinstance(n_cells, str) and n_cells == "auto"):
+            check_count("n_cells", n_cells)
         check_count("n_partitions", self.n_partitions)
         auto = isinstance(degree, str) and degree == "auto"
         if self.n_components is not None:
             return self._rotate(rows, random, gamma)
-        if self.n_cells == 1:
+        if n_cells == "auto" and not auto and self.kernel == "gaussian":
+            n_cells = auto_cells(self, rows, y, sample_weight, random)
+        if n_cells == 1:
             if auto:
                 degree = self._auto_degree(rows, y, sample_weight, meaning, solver, gamma)
             expansion = self._expand(rows.shape[1], degree, gamma)
             return expansion, choose_shift(rows, self.shift, expansion)
         if auto:
-            raise ValueError(f'degree="auto" chooses for rows that are not in cells; n_cells is {self.n_cells}')
+            raise ValueError(f'degree="auto" chooses for rows that are not in cells; n_cells is {n_cells}')
         if self.kernel != "gaussian" or not isinstance(self.shift, str) or self.shift != "auto":
             raise ValueError(
                 f"n_cells={self.n_cells} shifts the rows of each cell by its centre: that takes the Gaussian kernel "
@@ -344,7 +355,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
             )
         cells = choose_cells(
             rows,
-            self.n_cells,
+            n_cells,
             self.n_partitions,
             check_degree(degree),
             random,
@@ -358,7 +369,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         """(the expansion, the rotation) for the first rows that are seen."""
         check_count("n_components", self.n_components)
         by_hand = not isinstance(self.shift, str) or self.shift != "auto"
-        if self.kernel != "gaussian" or by_hand or self.n_cells > 1 or isinstance(self.degree, str):
+        if self.kernel != "gaussian" or by_hand or self.n_cells != 1 or isinstance(self.degree, str):
             raise ValueError(
                 f"n_components={self.n_components} rotates rows about their mean: that takes the Gaussian kernel, "
                 f'shift="auto", a number as the degree and no cells; got kernel={self.kernel!r}, '

@@ -67,10 +67,11 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
         What is subtracted from each row before it is expanded. The Gaussian kernel does not change by it, and the
         approximation gets better. "auto" takes the most frequent value of each column where that makes it sparse, and
         its mean otherwise; kernels that are not shift invariant are then not shifted.
-    n_cells : int, default=1
+    n_cells : int or "auto", default=1
         Rows are divided by the nearest of so many centres, which k-means finds, and each cell gets its own shift and
         its own tables. For bandwidths that are small beside the data: an expansion is good near the point at which it
-        is taken. The kernel is then the Gaussian one between rows of one cell, and 0 between others.
+        is taken. The kernel is then the Gaussian one between rows of one cell, and 0 between others. "auto" takes the
+        number that does best on rows that are held out of a sample; `n_cells_` tells it.
     n_partitions : int, default=1
         Rows are divided into cells so many times, and the kernel is the mean of them: no row is near the border of a
         cell in all of them. Training takes as many times longer.
