@@ -5,6 +5,7 @@ that is nearest, small bandwidths come within reach. The kernel is then the Gaus
 between others; or the mean of several such kernels, whose cells have other borders.
 """
 
+import warnings
 from math import comb
 from typing import Any, NamedTuple
 
@@ -51,6 +52,11 @@ class Partition:
         """How many columns each cell has."""
         n_cells, n_features = self.by.shape
         return np.full(n_cells, n_features) if self.place is None else np.count_nonzero(self.place >= 0, axis=1)
+
+    def same(self, other):
+        """Whether it is the same partition, with the same shifts."""
+        pairs = ((getattr(self, name), getattr(other, name)) for name in ("use", "centres", "by", "place"))
+        return all(np.array_equal(one, another) for one, another in pairs)
 
     def cell(self, X, n_jobs=1):
         """The cell of each row."""
@@ -120,6 +126,11 @@ class Cells:
         n_bytes = dense * X.shape[0] * X.shape[1] * X.dtype.itemsize
         stored = len(X.data) if is_csr(X) else X.size
         return n_bytes + (len(self.partitions) - dense) * stored * (X.dtype.itemsize + 4)
+
+    def same(self, other):
+        """Whether these are the same cells, with the same shifts."""
+        pairs = zip(self.partitions, other.partitions, strict=False)
+        return len(self.partitions) == len(other.partitions) and all(one.same(another) for one, another in pairs)
 
     def tables(self):
         """(the first slot, the number of columns) of each cell."""
@@ -206,7 +217,7 @@ def choose_cells(X, n_cells, n_partitions, degree, random, *, compact=True, n_jo
     use = np.full(n_features, -1, dtype=np.int32)
     use[chosen] = np.arange(len(chosen))
     moved = shift_rows(X, around[None], np.arange(n_features, dtype=np.int32)[None])
-    partitions = []
+    divided, n_stored = [], 0
     for _ in range(n_partitions):
         centres = _centres(X, n_cells, chosen, random)
         cell = Partition(use, centres, around[None], None).cell(X, n_jobs)
@@ -215,28 +226,33 @@ def choose_cells(X, n_cells, n_partitions, degree, random, *, compact=True, n_jo
             number = np.cumsum(sizes > 0, dtype=np.int32) - 1
             centres, cell, sizes = centres[sizes > 0], number[cell], sizes[sizes > 0]
         by = (around + _shifts(moved, cell, sizes, continuous)).astype(X.dtype).astype(np.float64)
-        partitions.append(Partition(use, centres, by, _places(X, cell, by, degree, compact), (X, cell)))
-    return Cells(partitions, degree)
+        place, nonzeros = _places(X, cell, by, compact)
+        divided.append((centres, by, place, (X, cell)))
+        n_stored += nonzeros
+    nonzeros = round(n_stored / (n_partitions * X.shape[0]))
+    # All forms of the rows alike: C relies on it.
+    dense = not is_csr(X) and comb(n_features + degree, degree) < 2 * comb(nonzeros + degree, degree)
+    return Cells(
+        [Partition(use, centres, by, None if dense else place, known) for centres, by, place, known in divided], degree
+    )
 
 
-def _places(X, cell, by, degree, compact):
-    """The numbers of columns in each cell, by how often they are not zero; None for rows that are dense."""
+def _places(X, cell, by, compact):
+    """(the numbers of columns in each cell, by how often they are not zero; how many nonzeros all rows have)."""
     identity = np.broadcast_to(np.arange(X.shape[1], dtype=np.int32), by.shape).copy()
     shifted = shift_rows(X, by, identity, cell)
     filled = _sums(shifted, cell, len(by))
-    nonzeros = round(len(shifted.data) / max(X.shape[0], 1))
-    if not is_csr(X) and comb(X.shape[1] + degree, degree) < 2 * comb(nonzeros + degree, degree):
-        return None
     place = np.empty(by.shape, dtype=np.int32)
     np.put_along_axis(place, np.argsort(-filled, axis=1, kind="stable"), identity, axis=1)
     if compact:
         place[filled == 0] = -1
-    return place
+    return place, len(shifted.data)
 
 
 def _centres(X, n_cells, columns, random):
     """Centres by k-means on a sample of the rows, in some columns."""
     from sklearn.cluster import KMeans
+    from sklearn.exceptions import ConvergenceWarning
     from threadpoolctl import threadpool_limits
 
     n_sample = min(X.shape[0], max(LEAST_SAMPLE, SAMPLE_ROWS * n_cells))
@@ -247,7 +263,8 @@ def _centres(X, n_cells, columns, random):
         return np.zeros((1, 0))
     different = n_sample if is_csr(sample) else len(np.unique(sample, axis=0))
     means = KMeans(min(n_cells, different), init="random", n_init=1, max_iter=ROUNDS, random_state=random)
-    with threadpool_limits(limits=1):  # the order in which threads add up would show in the last bits
+    with threadpool_limits(limits=1), warnings.catch_warnings():  # the order in which threads add up shows in last bits
+        warnings.simplefilter("ignore", ConvergenceWarning)  # rows that are alike have one cell
         return means.fit(sample.astype(np.float64)).cluster_centers_
 
 

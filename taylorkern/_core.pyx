@@ -500,8 +500,8 @@ def shift_rows(Rows rows, int64_t first, int64_t last, const real[:, ::1] by, co
                int64_t[::1] indptr, int32_t[::1] indices, real[::1] data, double[::1] beyond):
     """Rows first to last - 1, less the by of each one's cell (None: all 0), with their columns renumbered.
 
-    Without indices: where each row ends (OUT: indptr). With them: its entries (OUT: indices, data, and beyond, when
-    columns are left out).
+    Without indices: where each row ends (OUT: indptr, and beyond, when columns are left out). With them: its entries
+    (OUT: indices, data).
     """
     cdef tk_shift shift
     cdef Py_ssize_t i, n_cells = by.shape[0]

@@ -138,6 +138,11 @@ class Dual:
         """A feasible dual point, and |w(alpha)|^2 for each problem."""
         return self.alpha, self.problem.per_problem(self.norm2)
 
+    def in_cells(self):
+        """(all margins, |w|^2 of each cell) of the model, and of w(alpha), which is the same."""
+        here = self.margin, self.problem.norms_in_cells(self.alpha, self.margin)
+        return here, here
+
 
 def block_of(problem):
     """Rows in a block: as many as make its Gram matrix cost about as much as its margins.

@@ -104,7 +104,8 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         certificate = interrupted_certificate(problem, outcome.record)
         if not outcome.interrupted:
             try:
-                certificate = certify(problem, outcome.record.primal, alpha, norm2, random)
+                in_cells = solver.in_cells() if problem.cells else None
+                certificate = certify(problem, outcome.record.primal, alpha, norm2, random, in_cells)
             except KeyboardInterrupt:
                 outcome = outcome._replace(interrupted=True)
         validate_data(self, X, skip_check_array=True)  # this late, so that a failed fit changes nothing
@@ -194,7 +195,10 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         solver = Dual(problem, random, self.tol, dual_start(problem, margins))
         train(solver, tol=self.tol, max_iter=max_iter)
         alpha, norm2 = solver.point()
-        self.certificate_ = certify(problem, primal, alpha, norm2, random)
+        in_cells = None
+        if problem.cells:
+            in_cells = (margins, problem.weight_norms_in_cells(w)), solver.in_cells()[1]
+        self.certificate_ = certify(problem, primal, alpha, norm2, random, in_cells)
         return self.certificate_
 
     def _trained_weights(self, problem):
@@ -504,8 +508,10 @@ def check_choice(name, value, allowed):
 
 
 def _same_shift(one, other):
-    if one is None or other is None or isinstance(one, Cells) or isinstance(other, Cells):
+    if one is None or other is None or isinstance(one, Cells) != isinstance(other, Cells):
         return one is other
+    if isinstance(one, Cells):
+        return one.same(other)
     if isinstance(one, Rotation) or isinstance(other, Rotation):
         return isinstance(one, Rotation) and isinstance(other, Rotation) and np.array_equal(one.axes, other.axes)
     return np.array_equal(one.by, other.by) and np.array_equal(one.place, other.place)

@@ -182,7 +182,9 @@ class _Decoder:
         raise ValueError(f"{name} has a value that no estimator has")
 
     def _expansion(self):
-        n_columns, n_slots = self._count("n_columns", 1), self._count("n_slots", 1)
+        # All cells may be without columns that vary.
+        n_columns = self._count("n_columns", 0 if "n_partitions" in self.facts else 1)
+        n_slots = self._count("n_slots", 1)
         degree, gamma, kernel = self._fact("degree", int), self._fact("gamma", float), self._fact("kernel", str, list)
         coef0 = self._value(self._fact("coef0", float, int, bool, str, list, dict, type(None)), "coef0")
         try:
@@ -229,7 +231,7 @@ class _Decoder:
         if "history" in self.tensors:
             attributes["history_"] = self._history()
         if "certificate" in self.tensors:
-            attributes["certificate_"] = self._certificate()
+            attributes["certificate_"] = self._certificate(shift)
         # Two classes may have been trained together, with an output for each.
         widths = (1, 2) if of_classes and n_outputs == 1 else (n_outputs,)
         if "alpha" in self.tensors:
@@ -331,6 +333,8 @@ class _Decoder:
                 place = self._take(f"cells.{p}.place", ("I32",), centres.shape[0], d).read()
                 _check_places(place, f"cells.{p}.place")
             partitions.append(Partition(use, centres.read(), by.read(), place))
+        if len({partition.place is None for partition in partitions}) > 1:  # C relies on it
+            raise ValueError("some partitions have a place, and others have none")
         cells = Cells(partitions, expansion.degree)
         if cells.n_columns != expansion.n_columns:
             raise ValueError(f"n_columns is {expansion.n_columns}, but cells have up to {cells.n_columns}")
@@ -378,13 +382,19 @@ class _Decoder:
             history[name] = _whole(history[name], f"history, {name}")
         return history
 
-    def _certificate(self):
-        table = self._take("certificate", ("F64",), None, N_CERTIFICATE).read(any_number=True)
+    def _certificate(self, shift):
+        whole, *parts = self._certificates("certificate", None)
+        cells = []
+        if "certificate.cells" in self.tensors and isinstance(shift, Cells) and len(shift.partitions) == 1:
+            cells = self._certificates("certificate.cells", len(shift.bases[0]))  # elsewhere refused as left over
+        return replace(whole, parts=tuple(parts), cells=tuple(cells))
+
+    def _certificates(self, name, n):
+        table = self._take(name, ("F64",), n, N_CERTIFICATE).read(any_number=True)
         if len(table) < 1:
-            raise ValueError("certificate has no rows")
-        underflowed = _whole(table[:, -1], "certificate, n_underflowed").tolist()
-        whole, *parts = (_certificate(row, n) for row, n in zip(table.tolist(), underflowed, strict=True))
-        return replace(whole, parts=tuple(parts))
+            raise ValueError(f"{name} has no rows")
+        underflowed = _whole(table[:, -1], f"{name}, n_underflowed").tolist()
+        return [_certificate(row, n) for row, n in zip(table.tolist(), underflowed, strict=True)]
 
     def _stream_numbers(self):
         numbers = self._fact("stream", list)

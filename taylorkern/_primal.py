@@ -107,6 +107,12 @@ class Pegasos:
         """A feasible dual point, and |w(alpha)|^2 for each problem."""
         return self._kept[1:]
 
+    def in_cells(self):
+        """(all margins, |w|^2 of each cell) of the model, and of w(alpha), the last iterate."""
+        problem, alpha = self.problem, self._kept[1]
+        margins = problem.to_margins(self.scale * problem.outputs(self.w))
+        return model_in_cells(problem, self._kept[0]), (margins, problem.norms_in_cells(alpha, margins))
+
 
 class Adagrad:
     """Steps with a size of their own for each slot, and the average of the iterates. It has no dual point.
@@ -223,6 +229,10 @@ class Adagrad:
         """It has none."""
         return None, NAN
 
+    def in_cells(self):
+        """(all margins, |w|^2 of each cell) of the model; None of w(alpha)."""
+        return model_in_cells(self.problem, self._kept), None
+
     def _search(self):
         """The step size that does best on a sample of the rows: up or down from 1, as long as that is better."""
         problem = self.problem
@@ -321,6 +331,11 @@ def _grown(table, problem, fill=0):
 def norms(problem, w):
     """|w|^2 for each problem, of weights of features."""
     return problem.per_problem(squared_norms(w)[: problem.n_outputs])
+
+
+def model_in_cells(problem, w):
+    """(all margins, |w|^2 of each cell), of weights of features."""
+    return problem.margins(w), problem.weight_norms_in_cells(w)
 
 
 def by_table(values, w):

@@ -1,5 +1,6 @@
 """The problem that is trained: rows, what is asked of them, a kernel expansion, a loss and C; and its objectives."""
 
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -214,13 +215,32 @@ class Problem:
         """|w(alpha)|^2 = C sum_i alpha_i y_i f(x_i), from the margins under w(alpha) itself."""
         return np.maximum(self.C * self.n_rows * self.terms(margins, alpha)[3], 0.0)
 
+    @cached_property
+    def cells(self):
+        """The rows of each cell, when they are divided into cells once; else nothing."""
+        base = self.rows.core.base
+        if base is None or self.rows.next is not None:
+            return []
+        order = np.argsort(base, kind="stable").astype(np.int32)
+        return np.split(order, np.searchsorted(base[order], self.rows.cells.bases[0][1:]))
+
+    def norms_in_cells(self, alpha, margins):
+        """|w(alpha)|^2 of each cell, [cells, problems]; see `norm2`."""
+        norms = [self.C * self.n_rows * self.terms(margins, alpha, which)[3] for which in self.cells]
+        return np.maximum(norms, 0.0)
+
+    def weight_norms_in_cells(self, w):
+        """|w|^2 of each cell, [cells, problems], of weights of features."""
+        norms = [squared_norms(w[slots])[: self.n_outputs] for slots, _ in self.rows.cells.places()]
+        return np.array([self.per_problem(norm) for norm in norms])
+
     def steepest(self):
         """The largest omega K~(x, x)."""
         norms = np.zeros(self.n_rows)
         for form in self.rows.forms():
-            z, more = (self.expansion.scale**2 * squares for squares in (form.squares(), form.beyond))
+            z, beyond = (self.expansion.scale**2 * part for part in form.squares())
             with np.errstate(over="ignore", invalid="ignore"):
-                norms += self.expansion.series(z.copy()) * np.exp(-2 * self.expansion.decay * (z + more))
+                norms += self.expansion.series(z.copy()) * np.exp(-2 * self.expansion.decay * (z + beyond))
         return float(np.max(np.nan_to_num(norms, posinf=np.finfo(np.float64).max) * self.omega().max(axis=1)))
 
     def at_zero(self):

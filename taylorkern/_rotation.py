@@ -71,7 +71,7 @@ class Rotation:
         rows = Rows(X)
         rows.walk_dense(not is_csr(X) and X.shape[1] <= _core.MAX_DENSE_COLUMNS)
         products = dot_rows(rows, self._linear, self._linear.bare, table, n_jobs).astype(np.float64)
-        squares = rows.squares()
+        squares, _ = rows.squares()
         if is_csr(X):
             squares += self.mean @ self.mean - 2 * products[:, k]
         return products[:, :k], np.maximum(squares - np.einsum("ij,ij->i", products[:, :k], products[:, :k]), 0.0)

@@ -114,7 +114,7 @@ class Rows:
             yield from self.next.forms()
 
     def squares(self):
-        """|x|^2 of each row, unscaled, without what has been left out of it."""
+        """(|x|^2 of each row, what has been left out of it), unscaled."""
         squares = np.empty(self.n_rows)
         for first in range(0, self.n_rows, 2**14):
             part = squares[first : first + 2**14]
@@ -125,12 +125,7 @@ class Rows:
             indptr = self.core.indptr[first : first + len(part) + 1]
             values = self.core.data[indptr[0] : indptr[-1]].astype(np.float64)
             part[:] = np.bincount(np.repeat(np.arange(len(part)), np.diff(indptr)), values**2, len(part))
-        return squares
-
-    @property
-    def beyond(self):
-        """What has been left out of |x|^2 of each row."""
-        return np.zeros(self.n_rows) if self.core.beyond is None else self.core.beyond
+        return squares, np.zeros(self.n_rows) if self.core.beyond is None else self.core.beyond
 
     def lengths(self):
         """The number of nonzeros of each row, a bounded number of rows at a time: (first row, lengths)."""

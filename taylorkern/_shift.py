@@ -84,9 +84,9 @@ def shift_rows(X, by, place, cell=None, beyond=None):
     moved_ptr = np.searchsorted(moved[0], np.arange(len(by) + 1))
     shift = by, place, moved[1].astype(np.int32), moved_ptr, cell
     indptr = np.zeros(n_rows + 1, dtype=np.int64)
-    _core.shift_rows(rows, 0, n_rows, *shift, indptr, None, None, None)
+    _core.shift_rows(rows, 0, n_rows, *shift, indptr, None, None, beyond)
     indices, data = np.empty(indptr[-1], dtype=np.int32), np.empty(indptr[-1], dtype=X.dtype)
-    _core.shift_rows(rows, 0, n_rows, *shift, indptr, indices, data, beyond)
+    _core.shift_rows(rows, 0, n_rows, *shift, indptr, indices, data, None)
     return Csr(data, indices, indptr, X.shape)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 from scipy import sparse
 
 from ._loss import radius2
-from .certificate import draw, in_one, of_drawn, row_residuals
+from .certificate import draw, in_one, of_drawn, residuals_of, row_residuals
 
 
 class Gathering:
@@ -73,7 +73,8 @@ class Gathering:
         # In memory the weights of rows are divided by their mean; weights of classes one by one are not.
         unit = 1.0 if problem.weight is None else float(self.weight[0])
         primal, dual, cut, estimate, stderr, of_sum, theorem1 = (values / unit for values in columns)
-        certificate = in_one(primal, dual, cut, estimate, stderr, of_sum, theorem1, self.n_underflowed)
+        low = np.maximum(dual - cut, 0.0)
+        certificate = in_one(primal, dual, low, cut, estimate, stderr, of_sum, theorem1, self.n_underflowed)
         return self._best(values), (primal, dual), certificate
 
     def _theorem1(self, lambda_):
@@ -93,7 +94,8 @@ class Gathering:
         few = self.problem_of(X, np.concatenate(ys))
         alpha = np.concatenate([self.solver.dual_point(i, i + 1) for i in self.wanted])
         places = np.searchsorted(self.wanted, self.drawn)
-        return of_drawn(few, alpha, self.size[self.wanted], self.total, row_residuals(few)[0], places)
+        forms = [residuals_of(few, form) for form in few.rows.forms()]
+        return of_drawn(few, alpha, self.size[self.wanted], self.total, forms, places)
 
     def _best(self, values):
         """Of each output the best candidate, as tables that predict."""

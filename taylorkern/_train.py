@@ -1,8 +1,9 @@
 """Training: epochs of a solver, until the gap between primal and dual objective is small enough.
 
 A solver has `epoch()`, which runs one and returns what it knows of the objective; `keep()` and `restore()`, for Ctrl-C;
-`model()`, the table that predicts (see `Expansion.margin`); `point()`, a feasible dual point when it has one; and
-`SHARED` and `STATE`, names of all that it has to know to go on, with `resume()` for when it has been told.
+`model()`, the table that predicts (see `Expansion.margin`); `point()`, a feasible dual point when it has one;
+`in_cells()`, what there is to know of each cell; and `SHARED` and `STATE`, names of all that it has to know to go on,
+with `resume()` for when it has been told.
 """
 
 from time import perf_counter

@@ -18,7 +18,8 @@ class Certificate:
     """What is known of a model's objective, lambda/2 |w|^2 + mean loss, and of the optimum p* of the exact kernel.
 
     It is about the training objective with the same C and gamma, and without a separate bias. It says nothing of test
-    errors, and does not count rounding.
+    errors, and does not count rounding. With cells (`n_cells`), the exact kernel is the Gaussian one between rows of
+    one cell and 0 between others, or the mean of such kernels: nothing is said of the Gaussian kernel across cells.
 
     Attributes
     ----------
@@ -45,6 +46,11 @@ class Certificate:
     parts : tuple of Certificate
         With several outputs that are trained each by itself (classes one against the rest, labels, targets): the
         certificate of each. All figures above are then about the sum of their objectives. Else empty.
+    cells : tuple of Certificate
+        With `n_cells` and `n_partitions=1`: the certificate of each cell, whose rows and weights make up a problem by
+        themselves, lambda/2 |w_c|^2 + 1/n times the losses of its rows, summed over outputs. Objectives, gaps and both
+        ends of `exact_interval` add up to those above. What is sampled is NaN, and so is `theorem1`. Several partitions
+        share their rows: then, and without cells, it is empty.
     """
 
     primal: float
@@ -57,6 +63,7 @@ class Certificate:
     theorem1: float
     n_underflowed: int
     parts: "tuple[Certificate, ...]" = ()
+    cells: "tuple[Certificate, ...]" = ()
 
     def __str__(self):
         lines = [("objective of this model", f"{self.primal:.6g}")]
@@ -69,6 +76,15 @@ class Certificate:
             if self.parts:
                 worst = max(range(len(self.parts)), key=lambda k: self.parts[k].relative_gap)
                 lines.append(("largest relative gap", f"{self.parts[worst].relative_gap:.2g}  (of number {worst})"))
+            if self.cells:
+                worst = max(range(len(self.cells)), key=lambda c: self.cells[c].gap)
+                gap, relative = self.cells[worst].gap, self.cells[worst].relative_gap
+                lines.append(
+                    (
+                        f"largest gap of {len(self.cells)} cells",
+                        f"{gap:.2g}, relative {relative:.2g}  (of number {worst})",
+                    )
+                )
         low, high = self.exact_interval
         lines.append(("exact SVM's optimum, proven", f"{low:.6g} to {high:.6g}"))
         if not isnan(self.sampled_stderr):
@@ -83,7 +99,7 @@ class Certificate:
         return "\n".join(f"{name:<{width}}  {value}" for name, value in lines)
 
 
-def certify(problem, primal, alpha, norm2, random):
+def certify(problem, primal, alpha, norm2, random, in_cells=None):
     """The certificate of a model with these primal objectives and, when there is one, this dual point.
 
     Parameters
@@ -98,57 +114,101 @@ def certify(problem, primal, alpha, norm2, random):
         |w(alpha)|^2, for each problem.
     random : RandomState
         Draws the pairs.
+    in_cells : tuple, default=None
+        For rows that are divided into cells once: (all margins, |w|^2 of each cell) of the model, and of w(alpha).
 
     Returns
     -------
     certificate : Certificate
         Of the sum of the objectives, with one for each of them in `parts` when there are several.
     """
-    residuals, n_underflowed = row_residuals(problem)
+    forms = [residuals_of(problem, form) for form in problem.rows.forms()]
+    n_underflowed = int(np.all([gone for _, gone in forms], axis=0).sum())
     theorem1 = np.full(problem.n_problems, NAN)
     if problem.loss.lipschitz:
-        theorem1 = problem.loss.lipschitz * problem.mean(np.sqrt(residuals)) * problem.radius()
+        sums = _sums_in_cells(problem, problem.omega(), forms)
+        theorem1[:] = problem.loss.lipschitz * np.sqrt((sums**2).sum(axis=0)) / problem.n_rows * problem.radius()
     if alpha is None:
         unknown = np.full(problem.n_problems, NAN)
-        return in_one(primal, unknown, unknown, unknown, unknown, NAN, theorem1, n_underflowed)
+        whole = in_one(primal, unknown, unknown, unknown, unknown, unknown, NAN, theorem1, n_underflowed)
+        cells, _ = _of_cells(problem, in_cells, None, None, forms)
+        return replace(whole, cells=cells)
     dual = problem.dual(alpha, norm2)
     per_sum = problem.C / (2 * problem.n_rows)  # of |sum_i alpha_i y_i Pperp phi(x_i)|^2
-    cut = per_sum * np.einsum("ik,i->k", np.abs(alpha), np.sqrt(residuals)) ** 2
-    estimate, stderr, of_sum = _sampled_sums(problem, alpha, residuals, random)
-    cut, estimate, stderr = problem.per_problem(cut), per_sum * estimate, per_sum * stderr
-    return in_one(primal, dual, cut, estimate, stderr, per_sum * of_sum, theorem1, n_underflowed)
+    cuts = per_sum * _sums_in_cells(problem, np.abs(alpha), forms) ** 2
+    if problem.loss.joint:
+        cuts = cuts.sum(axis=1, keepdims=True)
+    cut = cuts.sum(axis=0)
+    cells, low = _of_cells(problem, in_cells, alpha, cuts, forms)
+    if not cells:
+        low = np.maximum(dual - cut, 0.0)
+    estimate, stderr, of_sum = _sampled_sums(problem, alpha, forms, random)
+    estimate, stderr, of_sum = per_sum * estimate, per_sum * stderr, per_sum * of_sum
+    whole = in_one(primal, dual, low, cut, estimate, stderr, of_sum, theorem1, n_underflowed)
+    return replace(whole, cells=cells)
 
 
-def in_one(primal, dual, cut, estimate, stderr, stderr_of_sum, theorem1, n_underflowed):
+def in_one(primal, dual, low, cut, estimate, stderr, stderr_of_sum, theorem1, n_underflowed):
     """One certificate for the sum, with one for each problem in it when there are several."""
-    columns = np.stack([primal, dual, cut, estimate, stderr, theorem1], axis=1)
+    columns = np.stack([primal, dual, low, cut, estimate, stderr, theorem1], axis=1)
     parts = [_certificate(numbers, n_underflowed) for numbers in columns]
     if len(parts) == 1:
         return parts[0]
     sums = columns.sum(axis=0)
-    sums[4] = stderr_of_sum
-    whole = _certificate(sums, n_underflowed)
-    low, high = (sum(part.exact_interval[end] for part in parts) for end in (0, 1))
-    sampled = max(low, whole.sampled_interval[0])
-    return replace(whole, exact_interval=(low, high), sampled_interval=(sampled, high), parts=tuple(parts))
+    sums[5] = stderr_of_sum
+    return replace(_certificate(sums, n_underflowed), parts=tuple(parts))
 
 
 def _certificate(numbers, n_underflowed):
-    primal, dual, cut, estimate, stderr, theorem1 = (float(number) for number in numbers)
+    primal, dual, low, cut, estimate, stderr, theorem1 = (float(number) for number in numbers)
     if isnan(dual):
         return Certificate(primal, NAN, NAN, NAN, (0.0, primal), (0.0, primal), NAN, theorem1, n_underflowed)
-    sampled = min(max(estimate + STANDARD_ERRORS * stderr, 0.0), cut)
+    sampled = cut if isnan(stderr) else min(max(estimate + STANDARD_ERRORS * stderr, 0.0), cut)
     return Certificate(
         primal=primal,
         dual=dual,
         gap=primal - dual,
         relative_gap=(primal - dual) / primal if primal > 0 else 0.0,
-        exact_interval=(max(dual - cut, 0.0), primal),
-        sampled_interval=(max(dual - sampled, 0.0), primal),
+        exact_interval=(low, primal),
+        sampled_interval=(max(dual - sampled, low), primal),
         sampled_stderr=stderr,
         theorem1=theorem1,
         n_underflowed=n_underflowed,
     )
+
+
+def _of_cells(problem, in_cells, alpha, cuts, forms):
+    """(a certificate for each cell, the sums of their low ends for each problem); for several partitions none."""
+    if not problem.cells:
+        return (), None
+    (margins, norms), point = in_cells
+    cells, lows, ((_, gone),) = [], np.zeros(problem.n_problems), forms
+    for c, which in enumerate(problem.cells):
+        primal = float(np.sum(problem.lambda_ / 2 * norms[c] + problem.terms(margins, which=which)[0]))
+        dual, low = NAN, 0.0
+        if alpha is not None:
+            duals = problem.terms(alpha, alpha, which)[1] - problem.lambda_ / 2 * point[1][c]
+            ends = np.maximum(duals - cuts[c], 0.0)
+            lows += ends
+            dual, low = float(duals.sum()), float(ends.sum())
+        gap = primal - dual
+        relative = gap / primal if primal > 0 else gap
+        n_gone = int(gone[which].sum())
+        cells.append(Certificate(primal, dual, gap, relative, (low, primal), (NAN, NAN), NAN, NAN, n_gone))
+    return tuple(cells), lows
+
+
+def _sums_in_cells(problem, weights, forms):
+    """sum_i weights_ik |Pperp phi(x_i)| over the rows of each cell, of all partitions: [cells, K]."""
+    roots = [np.sqrt(residuals) for residuals, _ in forms]
+    cells = problem.rows.cells
+    if cells is None:
+        return np.einsum("ik,i->k", weights, roots[0])[None]
+    sums = []
+    for form, bases, root in zip(problem.rows.forms(), cells.bases, roots, strict=True):
+        number = np.searchsorted(bases, form.core.base)
+        sums.append([np.bincount(number, column * root, len(bases)) for column in weights.T])
+    return np.concatenate([np.transpose(of_form) for of_form in sums])
 
 
 def interrupted_certificate(problem, record):
@@ -170,38 +230,43 @@ def _interrupted(primal, dual, high):
 
 def row_residuals(problem):
     """(|Pperp phi(x)|^2 of each row, how many rows have no features left)."""
-    forms = [_residuals(problem, form) for form in problem.rows.forms()]
-    return sum(residuals for residuals, _ in forms), int(sum(gone for _, gone in forms) // len(forms))
+    forms = [residuals_of(problem, form) for form in problem.rows.forms()]
+    return sum(residuals for residuals, _ in forms), int(np.all([gone for _, gone in forms], axis=0).sum())
 
 
-def _residuals(problem, form):
-    """The same for one form of the rows."""
-    from scipy.special import gammainc, gammaincc
+def residuals_of(problem, form):
+    """(|Pperp phi(x)|^2 of each row in one form of it, whether it has no features left)."""
+    from scipy.special import gammainc
 
     expansion = problem.expansion
-    t, more = (expansion.scale**2 * squares for squares in (form.squares(), form.beyond))
+    t, beyond = (expansion.scale**2 * part for part in form.squares())
     if expansion.kernel == "gaussian":
-        gone = np.exp(-expansion.decay * (t + more)).astype(problem.dtype) == 0
-        left_out = -np.expm1(-more) * gammaincc(expansion.degree + 1, t)
-        return np.where(gone, 1.0, gammainc(expansion.degree + 1, t) + left_out), int(gone.sum())
+        gone = np.exp(-expansion.decay * (t + beyond)).astype(problem.dtype) == 0
+        # 1 - exp(-beyond) gammaincc(r + 1, t): monomials of the columns that were left out are cut, too.
+        residuals = np.exp(-beyond) * gammainc(expansion.degree + 1, t) - np.expm1(-beyond)
+        return np.where(gone, 1.0, residuals), gone
+    none_gone = np.zeros(problem.n_rows, dtype=bool)
     if expansion.kernel == "exponential":
         with np.errstate(over="ignore"):
-            return gammainc(expansion.degree + 1, t) * np.exp(t), 0
-    return np.zeros(problem.n_rows), 0
+            return gammainc(expansion.degree + 1, t) * np.exp(t), none_gone
+    return np.zeros(problem.n_rows), none_gone
 
 
-def _sampled_sums(problem, alpha, residuals, random):
+def _sampled_sums(problem, alpha, forms, random):
     """Unbiased estimates of |sum_i alpha_ik y_ik Pperp phi(x_i)|^2, for each problem.
 
     Returns them, their standard errors, and the standard error of their sum. Rows are drawn with probabilities
     proportional to the norms of their alphas, in independent blocks; the mean over the pairs of different draws in a
-    block is unbiased.
+    block is unbiased. All are NaN where rows have columns that their cells have not: only their norms are known.
     """
+    if problem.whole is None and any(form.squares()[1].any() for form in problem.rows.forms()):
+        unknown = np.full(problem.n_problems, NAN)
+        return unknown, unknown, NAN
     none = np.zeros(problem.n_problems), np.zeros(problem.n_problems), 0.0
-    if not residuals.any():
+    if not any(residuals.any() for residuals, _ in forms):
         return none
     size, total, drawn = draw(alpha, random)
-    return none if total <= 0 else of_drawn(problem, alpha, size, total, residuals, drawn)
+    return none if total <= 0 else of_drawn(problem, alpha, size, total, forms, drawn)
 
 
 def draw(alpha, random):
@@ -216,13 +281,14 @@ def draw(alpha, random):
     return size, total, np.minimum(drawn, len(size) - 1)
 
 
-def of_drawn(problem, alpha, size, total, residuals, drawn):
+def of_drawn(problem, alpha, size, total, forms, drawn):
     """The estimates of `_sampled_sums` from rows of a problem that were drawn."""
     block_rows = len(drawn) // BLOCKS
     means = np.empty((BLOCKS, problem.n_problems))
     drawn = drawn.astype(np.int32)
-    forms = [_cuts(problem, form, drawn, block_rows) for form in problem.rows.forms()]
-    for block, cuts in enumerate(zip(*forms, strict=True)):
+    pairs = zip(problem.rows.forms(), forms, strict=True)
+    by_form = [_cuts(problem, form, residuals, drawn, block_rows) for form, (residuals, _) in pairs]
+    for block, cuts in enumerate(zip(*by_form, strict=True)):
         rows, cut = drawn[block * block_rows : (block + 1) * block_rows], sum(cuts)
         np.fill_diagonal(cut, 0)
         signed = alpha[rows] / size[rows, None]
@@ -233,15 +299,15 @@ def of_drawn(problem, alpha, size, total, residuals, drawn):
     return means.mean(axis=0), *(values.std(axis=0, ddof=1) / sqrt(BLOCKS) for values in (means, means.sum(axis=1)))
 
 
-def _cuts(problem, form, drawn, block_rows):
+def _cuts(problem, form, residuals, drawn, block_rows):
     """K - K~ of all pairs in each block of rows, in one form of them."""
-    expansion, (residuals, _) = problem.expansion, _residuals(problem, form)
+    expansion, beyond = problem.expansion, form.squares()[1]
     blocks = _products(form, expansion, drawn, block_rows)
     # The kernel between the whole rows, where not all of them is walked.
     wholes = blocks if problem.whole is None else _products(problem.whole, expansion, drawn, block_rows)
     for some, z in blocks:
         whole = z if problem.whole is None else next(wholes)[1]
-        cut = _cut(expansion, z, expansion.scale**2 * form.beyond[some], whole, residuals[some])
+        cut = _cut(expansion, z, expansion.scale**2 * beyond[some], whole, residuals[some])
         if form.core.base is not None:
             base = form.core.base[some]
             cut[base[:, None] != base] = 0

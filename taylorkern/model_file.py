@@ -22,7 +22,7 @@ ATTRIBUTES = {
     *("classes_", "offset_", "_multilabel", "_one_target", "_n_tables", "history_", "certificate_", "interrupted_"),
     *("_expansion", "_table", "_shift", "_walk_dense", "_sample", "_alpha", "_stream"),
 }
-ANY_NUMBER = ("history", "certificate")  # may hold infinity and NaN
+ANY_NUMBER = ("history", "certificate", "certificate.cells")  # may hold infinity and NaN
 KEY = "_model_file"  # of the bytes in a pickle
 
 
@@ -209,6 +209,8 @@ def _encode_model(model, tensors, of_classes):
     if hasattr(model, "certificate_"):
         whole = model.certificate_
         tensors["certificate"] = tensor(np.array([_numbers(part) for part in (whole, *whole.parts)]))
+        if whole.cells:
+            tensors["certificate.cells"] = tensor(np.array([_numbers(cell) for cell in whole.cells]))
     if model._alpha is not None:
         tensors["alpha"] = tensor(model._alpha)
     if model._stream is not None:

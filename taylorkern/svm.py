@@ -133,7 +133,7 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
         objective takes a pass of its own; where that was not due it is NaN.
     certificate_ : Certificate
         How far the model can be from the exact Gaussian SVM; prints as a table. With several classes one against the
-        rest, `certificate_.parts` has one for each of them.
+        rest, `certificate_.parts` has one for each of them; with cells, `certificate_.cells` one for each cell.
     interrupted_ : bool
         Whether training ended by Ctrl-C. The model is then that of the last whole epoch.
     waiting_ : float
@@ -666,7 +666,8 @@ class TaylorSVR(RegressorMixin, TaylorModel):
         See `TaylorSVC`.
     certificate_ : Certificate
         How far the model can be from the one with the exact Gaussian kernel, for the centred targets; prints as a
-        table. With several targets, `certificate_.parts` has one for each of them.
+        table. With several targets, `certificate_.parts` has one for each of them; with cells, `certificate_.cells`
+        one for each cell.
     interrupted_ : bool
         Whether training ended by Ctrl-C. The model is then that of the last whole epoch.
     waiting_ : float

@@ -608,6 +608,50 @@ def shifted(X, by, place):
     return moved
 
 
+# Cells: docs/mathematics.md, section 8.
+
+
+class Partition(NamedTuple):
+    """Rows divided once: by the nearest of the centres, which look at some columns. Each cell has a shift, and columns
+    of which it has monomials; the others count for a row's norm only."""
+
+    columns: np.ndarray
+    centres: np.ndarray
+    by: np.ndarray
+    has: np.ndarray  # [cells, d], bool
+
+    def cell(self, X):
+        """The first of the nearest centres."""
+        return ((X[:, None, self.columns] - self.centres) ** 2).sum(axis=2).argmin(axis=1)
+
+    def features(self, X, cell, kernel):
+        """Those of each cell, one cell after the other; 0 for rows of other cells."""
+        blocks = []
+        for c, (by, has) in enumerate(zip(self.by, self.has, strict=True)):
+            moved = X - by
+            Phi = Basis(has.sum(), kernel.degree).features(moved[:, has], kernel)
+            blocks.append((cell == c)[:, None] * row_factor(moved[:, ~has], kernel)[:, None] * Phi)
+        return np.hstack(blocks)
+
+    def kernel_matrix(self, X, Y, cell, other_cell, kernel):
+        """1[same cell] K~(x - m, x' - m), in closed form."""
+        K = np.zeros((len(X), len(Y)))
+        for c, (by, has) in enumerate(zip(self.by, self.has, strict=True)):
+            inside = np.ix_(cell == c, other_cell == c)
+            x, y = (Z[of == c] - by for Z, of in ((X, cell), (Y, other_cell)))
+            left_out = row_factor(x[:, ~has], kernel)[:, None] * row_factor(y[:, ~has], kernel)
+            K[inside] = left_out * kernel_matrix(x[:, has], y[:, has], kernel)
+        return K
+
+
+def in_cells(Phi, base, sizes, n_slots):
+    """Features of rows in the tables of their cells: the first so many of each row, from its base on."""
+    out = np.zeros((len(Phi), n_slots))
+    for row, phi, begin, size in zip(out, Phi, base, sizes, strict=True):
+        row[begin : begin + size] = phi[:size]
+    return out
+
+
 # Rounding.
 
 
