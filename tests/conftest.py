@@ -1,5 +1,6 @@
 """Settings for all tests."""
 
+import signal
 import sys
 from pathlib import Path
 
@@ -9,6 +10,10 @@ from hypothesis import settings
 from taylorkern import _core
 
 sys.path.insert(0, str(Path(__file__).parent))  # for `import reference`
+
+# A shell that runs tests in the background has Ctrl-C ignored, by the processes that the tests begin, too.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("same every time", deadline=None, derandomize=True, max_examples=60)
 settings.load_profile("same every time")

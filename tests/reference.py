@@ -608,7 +608,7 @@ def shifted(X, by, place):
     return moved
 
 
-# Cells: docs/mathematics.md, section 8.
+# Cells: docs/mathematics.md, section 9.
 
 
 class Partition(NamedTuple):
