@@ -266,7 +266,7 @@ static void test_nearest(tk_real real, int as_csr, int32_t n_cells)
 {
     enum { D = 4, USED = 2 };
     static const int32_t use[D] = {1, -1, -1, 0}, column[USED] = {3, 0};
-    const int64_t padded = (n_cells + TK_CELL_GROUP - 1) / TK_CELL_GROUP * TK_CELL_GROUP;
+    const int64_t padded = ((uint32_t)n_cells + TK_CELL_GROUP - 1) / TK_CELL_GROUP * TK_CELL_GROUP;
     matrix x = make_matrix(N, D, 0);
     for (int64_t i = 0; i < N * D; i++)
         x.x[i] = x.x[i] == 0 ? 0 : x.x[i] < 0 ? -2 : 1;
