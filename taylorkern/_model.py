@@ -513,5 +513,6 @@ def _same_shift(one, other):
     if isinstance(one, Cells):
         return one.same(other)
     if isinstance(one, Rotation) or isinstance(other, Rotation):
-        return isinstance(one, Rotation) and isinstance(other, Rotation) and np.array_equal(one.axes, other.axes)
+        both = isinstance(one, Rotation) and isinstance(other, Rotation)
+        return both and np.array_equal(one.mean, other.mean) and np.array_equal(one.axes, other.axes)
     return np.array_equal(one.by, other.by) and np.array_equal(one.place, other.place)

@@ -13,6 +13,7 @@ from ._rows import Rows, dot_rows, is_csr
 
 SAMPLE = 2**15  # rows from which the axes are found
 CHUNK = 2**13
+COVARIANCE = 1000  # columns up to which the axes are those of the matrix of covariances
 
 
 class Rotation:
@@ -93,7 +94,24 @@ def choose_rotation(X, n_components, random):
     some = X
     if X.shape[0] > SAMPLE:
         some = X[np.sort(random.permutation(X.shape[0])[:SAMPLE])]
-    k = min(n_components, *some.shape)
+    some = some.astype(np.float64)
+    n_rows, n_features = some.shape
+    k = min(n_components, max(n_rows - 1, 1), n_features)  # about their mean n rows have n - 1 directions at most
+    if _all_equal(some):
+        row = some[:1].toarray()[0] if is_csr(some) else some[0]
+        return Rotation(row, np.eye(n_features, k))
+    solver = "arpack" if is_csr(some) else "auto"
+    if n_features <= max(COVARIANCE, n_components):
+        solver = "covariance_eigh"
     with threadpool_limits(limits=1):  # the order in which threads add up would show in the last bits
-        pca = PCA(k, random_state=random).fit(some.astype(np.float64))
+        pca = PCA(k, svd_solver=solver, random_state=random).fit(some)
     return Rotation(pca.mean_, np.ascontiguousarray(pca.components_.T))
+
+
+def _all_equal(X):
+    """Whether all rows are the same, so that there are no principal axes."""
+    if is_csr(X):
+        from sklearn.utils.sparsefuncs import min_max_axis
+
+        return np.array_equal(*min_max_axis(X, axis=0))
+    return not np.ptp(X, axis=0).any()

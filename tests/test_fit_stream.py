@@ -72,6 +72,7 @@ CASES = {
     "class weights": (TaylorSVC, {"class_weight": {1: 2.0, -1: 0.5}}, lambda X, y: y),
     "labels": (TaylorSVC, {"loss": "log_loss"}, lambda X, y: np.column_stack([y > 0, X[:, 0] > 0]).astype(int)),
     "cells": (TaylorSVC, {"n_cells": 3, "n_partitions": 2}, lambda X, y: y),
+    "axes": (TaylorSVC, {"n_components": 2}, lambda X, y: y),
     "numbers": (TaylorSVR, {}, lambda X, y: X[:, 0] * X[:, 1] + 3),
     "squared errors": (TaylorSVR, {"loss": "squared_error"}, lambda X, y: X[:, :2] * X[:, 1:3] + 3),
 }
@@ -126,8 +127,8 @@ def test_epochs_over_a_stream_are_those_in_memory_in_the_same_order(in_memory, c
     X, y = data()
     y = target(X, y)
     solver = "dual" if in_memory is Unshrunk else "pegasos"
-    if case == "cells":
-        pytest.skip("the generator has drawn the cells before")
+    if case in ("cells", "axes"):
+        pytest.skip("rows are shifted, and the generator has drawn the cells before")
     model = estimator(solver=solver, gamma=0.1, C=3.0, shift=None, random_state=7, **parameters)
     if estimator is TaylorSVR:
         model.set_params(center=False)

@@ -619,6 +619,7 @@ def mutated_files():
         (TaylorFeatures(degree=2, kernel=(1.0, 2.0, 1.0)).fit(X), X),
         (TaylorSVC(degree=2, n_cells=2, n_partitions=2, max_iter=2).fit(S, np.arange(12) % 2), S),
         (TaylorSVR(degree=2, n_cells=3, max_iter=2).fit(X, X), X),
+        (TaylorSVC(degree=2, n_components=2, max_iter=2).fit(S, np.arange(12) % 2), S),
     ]
 
 
@@ -696,6 +697,15 @@ def without(name):
 
 def entry(name, key, value):
     return lambda header, payload: header[name].update({key: value})
+
+
+def renamed(name, other):
+    def change(header, payload):
+        entries = list(header.items())
+        header.clear()
+        header.update((other if key == name else key, value) for key, value in entries)
+
+    return change
 
 
 def numbers(name, at, value):
@@ -835,6 +845,31 @@ def test_what_is_wrong_in_larger_files_is_named(change, message):
     model = TaylorSVC(degree=2, warm_start=True, max_iter=2).fit(X, np.array(["no", "yes"])[targets(X, "two")])
     model.feature_names_in_ = np.array(list("abcdefg"), dtype=object)
     assert equal(from_bytes(with_header(lambda header, payload: None, model)).coef_, model.coef_)
+    with pytest.raises(ValueError, match=message):
+        from_bytes(with_header(change, model))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (numbers("rotation.mean", 2, np.nan), "rotation.mean has numbers that are not finite"),
+        (numbers("rotation.axes", 7, np.inf), "rotation.axes has numbers that are not finite"),
+        (entry("rotation.mean", "shape", [6, 1]), r"rotation.mean has the shape \(6, 1\); it should be \(6\)"),
+        (entry("rotation.axes", "shape", [2, 6]), r"rotation.axes has the shape \(2, 6\); it should be \(6, 2\)"),
+        (entry("rotation.axes", "shape", [12]), r"rotation.axes has the shape \(12,\); it should be \(6, 2\)"),
+        (entry("rotation.axes", "dtype", "I64"), "rotation.axes has numbers of the wrong type, int64; right: F64"),
+        (fact("n_features", "5"), r"rotation.mean has the shape \(6,\); it should be \(5\)"),
+        (fact("n_features", "0"), "n_features is 0, less than 1"),
+        (fact("n_features", "6.0"), "n_features is of the wrong type, float"),
+        (without("n_features"), r"rotation.mean has the shape \(6,\); it should be \(2\)"),
+        (renamed("rotation.mean", "mean"), "n_features is 6, but n_columns 2"),
+        (renamed("rotation.axes", "axes"), "there is no tensor rotation.axes"),
+        (fact("n_partitions", "1"), "there is no tensor cells.use"),
+        (fact("kernel", '"exponential"'), "there are principal axes, which only the gaussian kernel allows"),
+    ],
+)
+def test_what_is_wrong_with_axes_is_named(change, message):
+    model, _ = mutated_files()[-1]
     with pytest.raises(ValueError, match=message):
         from_bytes(with_header(change, model))
 

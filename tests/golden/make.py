@@ -87,6 +87,12 @@ def dense_cells():
     return TaylorSVR(degree=2, gamma=0.5, n_cells=4, max_iter=5, tol=0.1, random_state=0).fit(X, X[:, 0] * X[:, 1]), X
 
 
+def axes():
+    X = rows(20, 4)
+    model = TaylorSVC(degree=2, gamma=0.2, n_components=2, max_iter=5, tol=0.1, random_state=0)
+    return model.fit(X, X[:, 0] > X[:, 1]), X
+
+
 MODELS = (
     two_classes,
     classes_with_stream,
@@ -97,6 +103,7 @@ MODELS = (
     features,
     cells,
     dense_cells,
+    axes,
 )
 
 

@@ -1,0 +1,469 @@
+"""Principal axes: monomials of a row's first coordinates along them, s(x) of the whole row; still a projection."""
+
+import copy
+import pickle
+import re
+import warnings
+from functools import cache
+from math import factorial, sqrt
+
+import numpy as np
+import pytest
+import reference
+from reference import Basis, gaussian, kernel_of, svm_optimum
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from taylorkern import TaylorSVC, TaylorSVR, _rotation, load
+from taylorkern._core import MAX_DENSE_COLUMNS
+from taylorkern._predictor import Predictor
+from taylorkern._rotation import Rotation, choose_rotation
+from taylorkern.certificate import row_residuals
+
+SOLVERS = ("dual", "pegasos", "adagrad")
+FORMS = (np.asarray, sparse.csr_array)
+REALS = (np.float64, np.float32)
+GAMMA = 0.05
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def not_exact(estimator):
+    reason = "weights are equivalent to repeated rows only to the accuracy of the gap, and the axes differ"
+    failing = {
+        "check_sample_weight_equivalence_on_dense_data": reason,
+        "check_sample_weight_equivalence_on_sparse_data": reason,
+    }
+    if estimator.n_components == 3:
+        failing["check_regressors_train"] = "one of ten columns decides, and three axes of ten that vary alike miss it"
+    return failing
+
+
+@parametrize_with_checks(
+    [TaylorSVC(n_components=2), TaylorSVR(n_components=3), TaylorSVR(n_components=10)],
+    expected_failed_checks=not_exact,
+)
+def test_scikit_learn_accepts_the_estimator(estimator, check):
+    check(estimator)
+
+
+def data(n_rows=200, n_columns=9, form=np.asarray, real=np.float64, seed=0):
+    """Rows that lie near four directions, away from the origin; some entries are zero. Two columns decide."""
+    random = np.random.default_rng(seed)
+    axes, centre = random.normal(size=(4, n_columns)), random.normal(size=n_columns)
+    X = 0.6 * random.normal(size=(n_rows, 4)) @ axes + 0.1 * random.normal(size=(n_rows, n_columns)) + centre
+    X[:, 3] *= random.uniform(size=n_rows) < 0.3
+    score = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2]
+    return form(X.astype(real)), np.where(score > np.median(score), 1, -1)
+
+
+@cache
+def exact_optimum(real):
+    """(lower, upper) end of the exact SVM's optimum for these rows."""
+    X, y = data(real=real)
+    return svm_optimum(gaussian(as_array(X), as_array(X), GAMMA), y, 1 / (3.0 * len(y)), tolerance=1e-5)
+
+
+def as_array(X):
+    return (X.toarray() if sparse.issparse(X) else np.asarray(X)).astype(np.float64)
+
+
+def along(model, X):
+    """(coordinates along the axes, |x - mean|^2)."""
+    X = as_array(X) - model.shift_
+    return X @ model.components_.T, (X**2).sum(axis=1)
+
+
+def cut_kernel(model, X, Y):
+    """sum_{k <= r} (2 gamma <z, z'>)^k / k! exp(-gamma (|x - m|^2 + |x' - m|^2))."""
+    (Z, norms), (Z2, norms2) = along(model, X), along(model, Y)
+    products = 2 * model.gamma_ * Z @ Z2.T
+    series = sum(products**k / factorial(k) for k in range(model.degree_ + 1))
+    return series * np.exp(-model.gamma_ * (norms[:, None] + norms2))
+
+
+def features(model, X):
+    """The same kernel's features."""
+    Z, norms = along(model, X)
+    kernel = kernel_of("gaussian", model.degree_, model.gamma_)
+    beyond = norms - (Z**2).sum(axis=1)
+    return Basis(Z.shape[1], model.degree_).features(Z, kernel) * np.exp(-model.gamma_ * beyond)[:, None]
+
+
+def tolerance(real):
+    return 1e-9 if real == np.float64 else 2e-4
+
+
+def outputs(model, X):
+    return model._outputs(X).astype(np.float64)
+
+
+def fitted(X, y, estimator=TaylorSVC, **settings):
+    settings = {"gamma": GAMMA, "n_components": 3, "C": 3.0, "max_iter": 30, "random_state": 0, **settings}
+    return estimator(**settings).fit(X, y)
+
+
+# What is trained.
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("real", REALS)
+@pytest.mark.parametrize("case", ["two", "three", "joint", "number", "numbers"])
+def test_outputs_are_sums_of_the_cut_kernel(form, real, case):
+    X, y = data(form=form, real=real)
+    settings = {"multi_class": "crammer_singer"} if case == "joint" else {}
+    estimator, signs = TaylorSVC, np.where(y[:, None] > 0, 1.0, -1.0)
+    if case in ("three", "joint"):
+        y = y + 2 * (as_array(X)[:, 0] > 1)
+        signs = np.where(y[:, None] == np.unique(y), 1.0, -1.0) if case == "three" else 1.0
+    if case.startswith("number"):
+        estimator, signs = TaylorSVR, 1.0
+        y = as_array(X)[:, 0] if case == "number" else as_array(X)[:, :2]
+    model = fitted(X, y, estimator, warm_start=True, **settings)
+    new, _ = data(50, form=form, real=real, seed=1)
+    expected = 3.0 * cut_kernel(model, new, X) @ (model._alpha * signs)
+    assert np.ptp(expected) > 0.1
+    assert np.allclose(outputs(model, new), expected, rtol=0, atol=tolerance(real) * np.abs(model._alpha).sum())
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("real", REALS)
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("degree", [1, 3])
+def test_outputs_and_objectives_are_those_of_the_weights(form, real, solver, degree):
+    X, y = data(form=form, real=real)
+    model = fitted(X, y, degree=degree, solver=solver)
+    expected = features(model, X) @ model.coef_[0]
+    assert np.allclose(model.decision_function(X), expected, rtol=0, atol=tolerance(real) * np.abs(model.coef_).sum())
+    primal = (model.coef_**2).sum() / (2 * 3.0 * len(y)) + np.maximum(0, 1 - y * expected).mean()
+    assert model.certificate_.primal == pytest.approx(primal, rel=100 * tolerance(real) if real == np.float32 else 1e-8)
+    assert model.certificate_.primal < 0.9
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_columns_beyond_what_is_walked_whole(form):
+    X, y = data(60, MAX_DENSE_COLUMNS + 5, form=form)
+    model = fitted(X, y, gamma=0.001, warm_start=True)
+    expected = 3.0 * cut_kernel(model, X, X) @ (model._alpha[:, 0] * y)
+    assert np.allclose(model.decision_function(X), expected, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("n_components", [9, 1000])
+def test_all_axes_are_a_rotation(form, n_components):
+    """Nothing lies beyond: K~ is what it is for the rows shifted by their mean."""
+    X, y = data(form=form)
+    model = fitted(X, y, n_components=n_components, tol=1e-6, max_iter=2000)
+    assert model.components_.shape == (9, 9) and model.n_slots_ == 220
+    centred = as_array(X) - as_array(X).mean(axis=0)
+    kernel = kernel_of("gaussian", 3, GAMMA)
+    assert np.allclose(cut_kernel(model, X, X), reference.kernel_matrix(centred, centred, kernel), rtol=0, atol=1e-12)
+    plain = fitted(X, y, n_components=None, shift=as_array(X).mean(axis=0), tol=1e-6, max_iter=2000)
+    for name in ("primal", "dual"):
+        assert getattr(model.certificate_, name) == pytest.approx(getattr(plain.certificate_, name), rel=3e-6)
+    assert model.certificate_.theorem1 == pytest.approx(plain.certificate_.theorem1, rel=1e-9)
+    assert np.allclose(model.decision_function(X), plain.decision_function(X), rtol=0, atol=0.02)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("real", REALS)
+def test_axes_are_orthonormal_and_principal(form, real):
+    X, y = data(form=form, real=real)
+    model = fitted(X, y, max_iter=2)
+    assert model.components_.shape == (3, 9) and model.n_features_in_ == 9 and model.n_slots_ == 20
+    assert np.allclose(model.components_ @ model.components_.T, np.eye(3), rtol=0, atol=1e-12)
+    assert np.allclose(model.shift_, as_array(X).mean(axis=0), rtol=0, atol=1e-5)
+    variances = np.linalg.eigvalsh(np.cov(as_array(X).T))[::-1][:3]
+    assert np.allclose(along(model, X)[0].var(axis=0, ddof=1), variances, rtol=1e-4)
+    assert set(re.findall(r"axis\d+", str(model.top_monomials(20)))) == {"axis0", "axis1", "axis2"}
+    with pytest.raises(AttributeError, match="no principal axes"):
+        _ = fitted(X, y, n_components=None, max_iter=2).components_
+
+
+def test_axes_of_many_rows_are_found_from_a_sample(monkeypatch):
+    monkeypatch.setattr(_rotation, "SAMPLE", 50)
+    X, _ = data()
+    some = X[np.sort(np.random.RandomState(3).permutation(200)[:50])]
+    rotation = choose_rotation(X, 2, np.random.RandomState(3))
+    assert np.allclose(rotation.mean, some.mean(axis=0))
+    assert np.allclose(np.abs(rotation.axes.T @ np.linalg.eigh(np.cov(some.T))[1][:, [-1, -2]]), np.eye(2), atol=1e-9)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("real", REALS)
+def test_rows_are_split_into_coordinates_and_what_is_beyond(monkeypatch, form, real):
+    monkeypatch.setattr(_rotation, "CHUNK", 64)
+    X, y = data(form=form, real=real)
+    model = fitted(X, y, max_iter=2)
+    Z, norms = along(model, X)
+    rows = model._shift.rows(X)
+    exact = {"rtol": 0, "atol": 1e-12 if real == np.float64 else 3e-5}
+    assert rows.dtype == real and np.allclose(rows.X, Z, **exact)
+    assert np.allclose(rows.squares() + rows.beyond, norms, **exact) and (rows.beyond >= 0).all()
+    assert rows.beyond.max() > 0.01
+    assert np.array_equal(model._shift.rows(X, n_jobs=3).X, rows.X)
+
+
+# What is certified.
+
+
+def problem_of(model, X, y):
+    rows, y = model._check_data(X, y)
+    return model._problem(rows, y, None, model._meaning(), model._expansion, model._shift)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("degree", [1, 4])
+def test_residuals_in_closed_form(form, degree):
+    X, y = data(form=form)
+    model = fitted(X, y, degree=degree, max_iter=2)
+    residuals, n_underflowed = row_residuals(problem_of(model, X, y))
+    assert np.allclose(residuals, 1 - np.diag(cut_kernel(model, X, X)), rtol=0, atol=1e-13)
+    assert n_underflowed == 0
+    theorem1 = sqrt(3.0 / len(y)) * np.sqrt(residuals).sum()
+    assert model.certificate_.theorem1 == pytest.approx(theorem1, rel=1e-9)
+
+
+def test_small_residuals_keep_their_digits():
+    """Of a row t = 2 gamma |z|^2 and b = 2 gamma (|x - m|^2 - |z|^2): about b + t^(r+1) / (r+1)!"""
+    X, y = data()
+    model = fitted(X, y, gamma=1e-9, max_iter=2)
+    residuals, _ = row_residuals(problem_of(model, X, y))
+    Z, norms = along(model, X)
+    assert np.allclose(residuals, 2e-9 * (norms - (Z**2).sum(axis=1)), rtol=1e-6, atol=0)
+
+
+def test_rows_underflow_by_what_is_beyond_the_axes():
+    X = np.zeros((40, 2))
+    X[:, 0] = np.linspace(-50, 50, 40)
+    X[20, 1] = 64.0
+    with pytest.warns(RuntimeWarning, match="1 of 40 rows are so far"):
+        model = fitted(X, np.arange(40) % 2, gamma=0.2, n_components=1, max_iter=2)
+    assert model.certificate_.n_underflowed == 1
+    assert along(model, X)[0][20] ** 2 < 10 and np.flatnonzero(model.decision_function(X) == 0).tolist() == [20]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("real", REALS)
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_the_intervals_contain_the_exact_optimum(form, real, solver):
+    X, y = data(form=form, real=real)
+    model = fitted(X, y, degree=4, n_components=5, solver=solver, tol=1e-4, max_iter=300)
+    certificate = model.certificate_ if solver == "dual" else model.certify(X, y)
+    low, high = exact_optimum(real)
+    rounding = 1e-5 if real == np.float32 else 0
+    for interval in (certificate.exact_interval, certificate.sampled_interval):
+        assert interval[0] - rounding <= high and low <= interval[1] + rounding
+    assert certificate.exact_interval[0] <= certificate.sampled_interval[0] < certificate.dual
+    assert certificate.sampled_interval[0] > 0.25 * certificate.dual  # and it says something
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("offset", [0.0, 30.0])
+def test_the_sampled_cut_is_that_of_the_whole_rows(form, offset):
+    """The exact kernel minus the cut one, over all pairs; wherever the rows lie."""
+    X, y = data(form=np.asarray)
+    X = form(X + offset)
+    model = fitted(X, y, warm_start=True, tol=1e-4, max_iter=300)
+    signed, per_sum = model._alpha[:, 0] * y, 3.0 / (2 * len(y))
+    cut = per_sum * signed @ (gaussian(as_array(X), as_array(X), GAMMA) - cut_kernel(model, X, X)) @ signed
+    certificate = model.certificate_
+    estimate = certificate.dual - certificate.sampled_interval[0] - 2 * certificate.sampled_stderr
+    assert cut > 0.01
+    assert abs(estimate - cut) < 3 * certificate.sampled_stderr < cut
+    bound = per_sum * (np.abs(signed) @ np.sqrt(1 - np.diag(cut_kernel(model, X, X)))) ** 2
+    assert max(certificate.dual - bound, 0) == pytest.approx(certificate.exact_interval[0], abs=1e-9)
+
+
+def test_more_axes_come_closer_to_the_exact_kernel():
+    X, y = data()
+    exact = gaussian(X, X, GAMMA)
+    errors = []
+    for k in (1, 2, 4, 9):
+        model = fitted(X, y, degree=6, n_components=k, max_iter=2)
+        errors.append(np.abs(exact - cut_kernel(model, X, X)).mean())
+        assert np.linalg.eigvalsh(exact - cut_kernel(model, X, X))[0] > -1e-12  # that of what the projection takes away
+    assert errors == sorted(errors, reverse=True) and errors[2] < errors[0] / 3
+
+
+# Models that are kept, and rows that come later.
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("real", REALS)
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_saved_and_pickled_models_are_the_same(tmp_path, form, real, solver):
+    X, y = data(form=form, real=real)
+    model = fitted(X, y + 2 * (as_array(X)[:, 0] > 1), solver=solver, warm_start=True, max_iter=3)
+    model.save(tmp_path / "model")
+    expected = outputs(model, X)
+    for again in (load(tmp_path / "model"), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        assert np.array_equal(outputs(again, X), expected)
+        for name in ("components_", "shift_", "coef_"):
+            assert np.array_equal(getattr(again, name), getattr(model, name))
+        assert again.n_features_in_ == 9 and str(again.top_monomials(4)) == str(model.top_monomials(4))
+        assert repr(again.certificate_) == repr(model.certificate_)
+        assert again.get_params() == model.get_params()
+    assert np.array_equal(load(tmp_path / "model").fit(X, y).coef_, model.fit(X, y).coef_)
+
+
+@pytest.mark.parametrize("real", REALS)
+def test_the_command_lines_predictor_has_the_same_values(tmp_path, real):
+    X, _ = data(form=sparse.csr_array, real=real)
+    model = fitted(X, as_array(X)[:, 0], TaylorSVR, max_iter=3)
+    model.save(tmp_path / "model")
+    predictor = Predictor(tmp_path / "model")
+    assert predictor.n_columns == 9
+    values = predictor(X.data, X.indices.astype(np.int32), X.indptr.astype(np.int64))
+    assert np.array_equal(values, model.predict(X))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("real", REALS)
+@pytest.mark.parametrize("n_components", [1, 3, 8])
+@pytest.mark.parametrize("n_columns", [9, 40])
+def test_the_value_of_a_row_does_not_depend_on_those_beside_it(instruction_set, form, real, n_components, n_columns):
+    X, y = data(form=form, real=real, n_columns=n_columns)
+    model = fitted(X, y, n_components=n_components, gamma=0.02, max_iter=2)
+    values = model.decision_function(X)
+    for part in (slice(0, 1), slice(3, 12), slice(5, 200)):
+        assert np.array_equal(model.decision_function(X[part]), values[part])
+    order = np.random.default_rng(0).permutation(200)
+    assert np.array_equal(model.decision_function(X[order]), values[order])
+    assert np.array_equal(model.set_params(n_jobs=3).decision_function(X), values)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_threads_and_seeds(form, solver):
+    """One seed, one model, for any number of threads."""
+    X, y = data(700, form=form)
+    model, again = (fitted(X, y, solver=solver, max_iter=4, n_jobs=n_jobs) for n_jobs in (None, 3))
+    assert np.array_equal(model._table, again._table) and np.array_equal(model.components_, again.components_)
+    assert repr(model.certificate_) == repr(again.certificate_)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("real", REALS)
+def test_batches_are_along_the_axes_of_the_first(form, real):
+    X, y = data(form=form, real=real)
+    model = TaylorSVC(gamma=GAMMA, n_components=3, C=30.0, random_state=0)
+    model.partial_fit(X[:100], y[:100], classes=[-1, 1])
+    first = TaylorSVC(gamma=GAMMA, n_components=3, random_state=0, max_iter=1).fit(X[:100], y[:100])
+    assert np.array_equal(model.components_, first.components_) and np.array_equal(model.shift_, first.shift_)
+    for _ in range(30):
+        model.partial_fit(X[100:], y[100:])
+    assert np.array_equal(model.components_, first.components_) and model.n_iter_ == 31
+    expected = features(model, X) @ model.coef_[0]
+    assert np.allclose(model.decision_function(X), expected, rtol=0, atol=tolerance(real) * np.abs(model.coef_).sum())
+    assert model.score(X[100:], y[100:]) > 0.8
+    with pytest.raises(ValueError, match="along principal axes cannot grow"):
+        model.set_params(grow=True).partial_fit(np.ones((2, 11)), [-1, 1])
+    with pytest.raises(ValueError, match="11 features"):
+        model.set_params(grow=False).partial_fit(np.ones((2, 11)), [-1, 1])
+
+
+@pytest.mark.parametrize("solver", ["dual", "adagrad"])
+def test_warm_starts_go_on(solver):
+    X, y = data()
+    model = fitted(X, y, solver=solver, warm_start=True, tol=1e-9, max_iter=20)
+    before = model.certificate_.primal
+    model.set_params(max_iter=1).fit(X, y)
+    assert model.certificate_.primal < 1.02 * before
+    assert fitted(X, y, solver=solver, tol=1e-9, max_iter=1).certificate_.primal > 1.05 * before
+
+
+def test_a_warm_start_looks_at_the_mean_too():
+    """The same axes about another mean are another expansion."""
+    X, y = data()
+    model = fitted(X, y, solver="adagrad", warm_start=True, max_iter=3)
+    model._shift = Rotation(model._shift.mean + 1.0, model._shift.axes)
+    assert np.array_equal(model.fit(X, y).coef_, fitted(X, y, solver="adagrad", max_iter=3).coef_)
+
+
+@pytest.mark.parametrize("solver", ["dual", "pegasos"])
+@pytest.mark.parametrize("form", FORMS)
+def test_streams_are_certified_against_the_exact_kernel(solver, form):
+    """How rows are cut and checkpoints: test_fit_stream.py and test_checkpoint.py."""
+    X, y = data(form=form)
+    model = TaylorSVC(degree=4, gamma=GAMMA, n_components=5, C=3.0, solver=solver, random_state=1)
+    model.fit_stream([(X[:70], y[:70]), (X[70:], y[70:])], epochs=100)
+    low, high = exact_optimum(np.float64)
+    for interval in (model.certificate_.exact_interval, model.certificate_.sampled_interval):
+        assert interval[0] <= high and low <= interval[1]
+    expected = features(model, X) @ model.coef_[0]
+    primal = (model.coef_**2).sum() / (2 * 3.0 * len(y)) + np.maximum(0, 1 - y * expected).mean()
+    assert model.certificate_.primal == pytest.approx(primal, rel=1e-8)
+    assert model.certificate_.sampled_interval[0] > 0.25 * model.certificate_.dual
+
+
+def test_names_of_columns_are_kept(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    X, y = data()
+    frame = pandas.DataFrame(X, columns=[f"c{j}" for j in range(9)])
+    model = fitted(frame, y, max_iter=2)
+    model.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert again.feature_names_in_.tolist() == frame.columns.tolist()
+    assert np.array_equal(again.decision_function(frame), model.decision_function(frame))
+
+
+# What is odd, and what is refused.
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("real", REALS)
+@pytest.mark.parametrize("n_components", [1, 2, 5, 9])
+@pytest.mark.parametrize("case", ["constant columns", "one row", "few rows", "zero", "equal rows", "one column"])
+def test_odd_rows(form, real, n_components, case):
+    X, _ = data(form=np.asarray)
+    X = {
+        "constant columns": np.hstack([X[:, :2], np.full((200, 7), 2.5)]),
+        "one row": X[:1],
+        "few rows": X[:3],
+        "zero": np.zeros((20, 9)),
+        "equal rows": np.ones((20, 9)),
+        "one column": X[:, :1],
+    }[case].astype(real)
+    y = np.arange(len(X)) % 3.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = fitted(form(X), y, TaylorSVR, n_components=n_components, warm_start=True, center=False)
+    k, n_features = model.components_.shape
+    assert n_features == X.shape[1] and 1 <= k <= min(n_components, *X.shape)
+    assert np.allclose(model.components_ @ model.components_.T, np.eye(k), rtol=0, atol=1e-12)
+    expected = 3.0 * cut_kernel(model, X, X) @ model._alpha[:, 0]
+    assert np.allclose(model.predict(form(X)), expected, rtol=0, atol=tolerance(real) * (1 + np.abs(expected).max()))
+    assert model.certificate_.exact_interval[0] <= model.certificate_.primal
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"n_components": 0}, "n_components must be an integer > 0; got 0"),
+        ({"n_components": -1}, "n_components must be an integer > 0; got -1"),
+        ({"n_components": 2.0}, r"n_components must be an integer > 0; got 2\.0"),
+        ({"n_components": True}, "n_components must be an integer > 0; got True"),
+        ({"n_components": "x"}, "n_components must be an integer > 0; got 'x'"),
+        ({"n_cells": 2}, "n_components=3 rotates .* no cells; .* n_cells=2"),
+        ({"kernel": "polynomial"}, "takes the Gaussian kernel, .* got kernel='polynomial'"),
+        ({"kernel": [1.0, 1.0, 1.0, 1.0]}, "takes the Gaussian kernel"),
+        ({"shift": None}, 'takes .* shift="auto", .* shift=None'),
+        ({"shift": np.zeros(9)}, 'takes .* shift="auto"'),
+        ({"degree": "auto"}, "a number as the degree .* degree='auto'"),
+        ({"degree": 0}, "degree must be an integer from 1"),
+    ],
+)
+@pytest.mark.parametrize("way", ["fit", "partial_fit", "fit_stream"])
+@pytest.mark.parametrize("estimator", [TaylorSVC, TaylorSVR])
+def test_what_does_not_go_together_is_refused(estimator, way, settings, message):
+    X, y = data(30)
+    model = estimator(**{"n_components": 3, **settings})
+    given = ([(X, y)],) if way == "fit_stream" else (X, y)
+    if way == "partial_fit" and estimator is TaylorSVC:
+        given += ([-1, 1],)
+    with pytest.raises(ValueError, match=message):
+        getattr(model, way)(*given)
+    assert not hasattr(model, "_table")
