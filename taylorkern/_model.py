@@ -398,7 +398,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         loss = self._loss(meaning)
         problem = Problem(rows, targets, weight, expansion, loss, float(self.C), n_jobs, unit, favour, walk_dense)
         if isinstance(shift, Rotation):
-            problem.whole = Rows(given)
+            problem.whole = given
         if walk_dense is not None:  # of later chunks of a stream nobody asks for a sample
             return problem
         if isinstance(shift, Cells):

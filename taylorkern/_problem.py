@@ -72,7 +72,7 @@ class Problem:
         self.n_monomials = self.rows.choose_walk(expansion, walk_dense)
         self._scratch = self.rows.scratch()
         self.sample: Any = None  # some of the rows, for the model to keep
-        self.whole: Rows | None = None  # the rows with all that has been left out of them
+        self.whole: Any = None  # an array or CSR: the rows with all that has been left out of them, or None
 
     @property
     def width(self):

@@ -9,7 +9,7 @@ import numpy as np
 
 from . import _core
 from ._expansion import Expansion
-from ._rows import Rows, dot_rows, is_csr
+from ._rows import Csr, Rows, dot_rows, is_csr
 
 SAMPLE = 2**15  # rows from which the axes are found
 CHUNK = 2**13
@@ -65,13 +65,15 @@ class Rotation:
 
     def _along(self, X, n_jobs):
         """(coordinates, what is left of the squared norms)."""
-        k, table = self.axes.shape[1], self._table.astype(X.dtype)
-        if not is_csr(X):  # the same, and more exact
-            X, table = X - self.mean.astype(X.dtype), table.copy()
+        k, table = self.axes.shape[1], self._table
+        if is_csr(X):  # in double precision: the mean comes off afterwards, and may be much larger than what is left
+            X = Csr(X.data.astype(np.float64), X.indices, X.indptr, X.shape)
+        else:
+            X, table = X - self.mean.astype(X.dtype), table.astype(X.dtype)
             table[0], table[:, k] = 0, 0
         rows = Rows(X)
         rows.walk_dense(not is_csr(X) and X.shape[1] <= _core.MAX_DENSE_COLUMNS)
-        products = dot_rows(rows, self._linear, self._linear.bare, table, n_jobs).astype(np.float64)
+        products = dot_rows(rows, self._linear, self._linear.bare, table, n_jobs).astype(np.float64, copy=False)
         squares, _ = rows.squares()
         if is_csr(X):
             squares += self.mean @ self.mean - 2 * products[:, k]

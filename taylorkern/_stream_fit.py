@@ -234,8 +234,7 @@ class StreamFit:
         n_bytes = TABLES[model.solver] * n_slots * padded(n_outputs, X.dtype) * X.dtype.itemsize
         if self.make_solver.certified:
             n_bytes += self.n_rows * (ALPHA_BYTES[0] * n_outputs + ALPHA_BYTES[1])
-        stored = X.data.nbytes + X.indices.nbytes if is_csr(X) else X.nbytes
-        n_bytes += (AHEAD + 3) * stored
+        n_bytes += (AHEAD + 3) * (_stored(X) + _stored(self.problem.whole))
         outputs = f" for each of {n_outputs} outputs" if n_outputs > 1 else ""
         check_memory(n_bytes, model.memory_limit, f"training on a stream with {n_slots} monomials{outputs}")
 
@@ -286,6 +285,13 @@ class StreamFit:
         if certificate is not None:
             model.certificate_ = certificate
             model._warn_underflow(self.n_rows, stacklevel=5)
+
+
+def _stored(X):
+    """The bytes of some rows; None: there are none."""
+    if X is None:
+        return 0
+    return X.data.nbytes + X.indices.nbytes if is_csr(X) else X.nbytes
 
 
 def _as_bytes(data):

@@ -7,6 +7,7 @@ import numpy as np
 
 from . import _core
 from ._expansion import Expansion
+from ._rows import Rows, is_csr
 
 BLOCKS, BLOCK_ROWS = 32, 32  # of the sampled estimate: pairs within a block of rows, independent from block to block
 NAN = float("nan")
@@ -303,10 +304,8 @@ def _cuts(problem, form, residuals, drawn, block_rows):
     """K - K~ of all pairs in each block of rows, in one form of them."""
     expansion, beyond = problem.expansion, form.squares()[1]
     blocks = _products(form, expansion, drawn, block_rows)
-    # The kernel between the whole rows, where not all of them is walked.
-    wholes = blocks if problem.whole is None else _products(problem.whole, expansion, drawn, block_rows)
     for some, z in blocks:
-        whole = z if problem.whole is None else next(wholes)[1]
+        whole = z if problem.whole is None else _whole_products(problem.whole[some], expansion)
         cut = _cut(expansion, z, expansion.scale**2 * beyond[some], whole, residuals[some])
         if form.core.base is not None:
             base = form.core.base[some]
@@ -325,6 +324,14 @@ def _products(rows, expansion, drawn, block_rows):
         z = np.empty((block_rows, block_rows))
         _core.gram(twin, linear, first, first + block_rows, z, scratch)
         yield drawn[first : first + block_rows], z
+
+
+def _whole_products(X, expansion):
+    """The inner products of rows of which not all is walked, about some origin."""
+    # They may be far from theirs: only in double precision, and about one of them, is what they differ by not lost.
+    X = X.astype(np.float64)
+    rows = Rows(X if is_csr(X) else X - X[0])
+    return next(_products(rows, expansion, np.arange(rows.n_rows, dtype=np.int32), rows.n_rows))[1]
 
 
 def _cut(expansion, z, beyond, whole, residuals):
