@@ -343,7 +343,8 @@ class _Decoder:
         return cells
 
     def _sample_in_cells(self, filled, cells):
-        base = self._take("sample.base", ("I64",), filled.shape[0]).read()
+        n_rows = None if filled is None else filled.shape[0]  # who only predicts does without the sample
+        base = self._take("sample.base", ("I64",), n_rows).read()
         if len(base) % len(cells.partitions) or not np.isin(base, np.concatenate(cells.bases)).all():
             raise ValueError("sample.base has slots at which no cell begins")
         return Sample(filled, base)
