@@ -7,6 +7,11 @@ from collections.abc import Callable
 from math import inf
 from typing import NamedTuple
 
+LABEL_LOSSES = ("hinge", "squared_hinge", "log_loss")
+NUMBER_LOSSES = ("epsilon_insensitive", "squared_epsilon_insensitive", "squared_error")
+SOLVERS = ("dual", "pegasos", "adagrad")
+MAX_DEGREE = 170
+
 
 def parsers(arguments):
     """(the parser, that of each command); of the commands only the one that is named has arguments."""
@@ -76,7 +81,8 @@ def _train(command):
         help="1: polynomial kernel, 2: gaussian (default)",
     )
     add("--kernel", choices=("gaussian", "exponential", "polynomial"), default="gaussian", help="the same by name")
-    add("-d", dest="degree", type=_count, default=3, metavar="DEGREE", help="of the expansion (default: 3)")
+    add("-d", dest="degree", type=_degree, default=3, metavar="DEGREE",
+        help="of the expansion (default: 3); auto: the least that the data needs")  # fmt: skip
     add("-g", dest="gamma", type=_gamma, default="scale", metavar="GAMMA",
         help="of the kernel: a number, scale (default), or auto, LIBSVM's 1 / columns")  # fmt: skip
     add("-r", dest="coef0", type=_number, default=1.0, metavar="COEF0", help="of the polynomial kernel (default: 1)")
@@ -94,24 +100,51 @@ def _train(command):
     )
     add("--weight", action="append", default=[], metavar="LABEL:WEIGHT",
         help="multiply C for a class; or balanced. -wLABEL WEIGHT is the same")  # fmt: skip
-    losses = ("hinge", "squared_hinge", "log_loss")
-    number_losses = ("epsilon_insensitive", "squared_epsilon_insensitive", "squared_error")
     add(
         "--loss",
-        choices=(*losses, *number_losses),
+        choices=(*LABEL_LOSSES, *NUMBER_LOSSES),
         help="the first three classify; the first of its kind is the default",
     )
-    add("--solver", choices=("dual", "pegasos", "adagrad"), default="dual", help="(default: dual)")
+    add("--solver", choices=SOLVERS, default="dual", help="(default: dual)")
     add("--multi-class", choices=("ovr", "crammer_singer", "multinomial"), default="ovr",
         help="what more than two classes are trained as (default: ovr)")  # fmt: skip
     add("--max-iter", type=_count, default=1000, metavar="N", help="epochs at most (default: 1000)")
+    add("--cells", type=_count, default=1, metavar="N",
+        help="expand around so many centres, for small bandwidths (default: 1)")  # fmt: skip
+    add("--partitions", type=_count, default=1, metavar="N", help="divide rows into cells so many times (default: 1)")
+    add("--components", type=_count, metavar="N", help="expand along so many principal axes, for long rows")
     add("--no-shift", action="store_true", help="expand the rows as they are given")
+    add("--stream", action="store_true",
+        help="read DATA anew for each epoch, in memory that does not grow with it; it may be part-*.gz")  # fmt: skip
+    add("--epochs", type=_count, metavar="N", help="passes that train, with --stream (default: 1)")
+    add("--checkpoint", metavar="DIR",
+        help="a folder of its own: the same command goes on from there when this one was killed")  # fmt: skip
+    add("--checkpoint-every", type=_seconds, default=60.0, metavar="SECONDS",
+        help="from one checkpoint to the next (default: 60)")  # fmt: skip
     add("--float32", action="store_true", help="work in single precision")
     add("--seed", type=_whole, default=0, metavar="N", help="of the order of rows (default: 0)")
     add("--keep", action="store_true", help="after Ctrl-C, write the model of the last whole epoch")
     add("--features", type=_count, metavar="N", help="columns (default: up to the highest index)")
     add("--verbose", action="store_true", help="show the epochs; so it does on a terminal")
     _common(command)
+
+
+def _plan(command):
+    add = command.add_argument
+    add("data", metavar="DATA", help="svmlight rows: a file, or - for the standard input")
+    add("-s", dest="machine", type=int, choices=(0, 3), default=0, help="0: classify (default), 3: regression")
+    add("-g", dest="gamma", type=_gamma, default="scale", metavar="GAMMA",
+        help="of the kernel: a number, scale (default), or auto, LIBSVM's 1 / columns")  # fmt: skip
+    add("-c", dest="C", type=_positive, default=1.0, metavar="C", help="the weight of the losses (default: 1)")
+    add("--degrees", type=_degrees, default=range(1, 9), metavar="DEGREES", help="as 1-6 or 1,2,4 (default: 1-8)")
+    add("--budget-seconds", type=_positive, metavar="SECONDS", help="that a fit may take (default: any)")
+    add("--budget-memory", metavar="BYTES", help="that training may take, as 2GB or 500MiB (default: what is free)")
+    add("--loss", choices=(*LABEL_LOSSES, *NUMBER_LOSSES), help="as for train")
+    add("--solver", choices=SOLVERS, default="dual", help="(default: dual)")
+    add("--plot", metavar="FILE", help="draw errors and seconds by degree; needs matplotlib")
+    add("--float32", action="store_true", help="work in single precision")
+    add("--features", type=_count, metavar="N", help="columns (default: up to the highest index)")
+    _common(command, quiet="no progress")
 
 
 def _predict(command):
@@ -145,6 +178,17 @@ def _demo(command):
 
 
 COMMANDS = {
+    "plan": Command(
+        "tell what each degree would cost and how good it would be: before anything is trained, from a sample of rows",
+        (
+            "taylorkern plan a9a",
+            "taylorkern plan -g 0.0125 --degrees 1-6 --budget-seconds 60 --budget-memory 2GB a9a",
+            "taylorkern plan --json --plot plan.png a9a",
+        ),
+        "._cli_plan",
+        True,
+        _plan,
+    ),
     "train": Command(
         "train a model on a file of svmlight rows: its options have LIBSVM's names where it has any",
         (
@@ -152,6 +196,7 @@ COMMANDS = {
             "taylorkern train -c 1 -g 0.0125 -d 3 a9a adult.model",
             "taylorkern train -s 3 --loss squared_error -c 10 abalone abalone.model",
             "xzcat big.xz | taylorkern train --solver adagrad --max-iter 5 - big.model",
+            "taylorkern train --stream --solver adagrad --epochs 2 --checkpoint training 'part-*.gz' big.model",
         ),
         "._cli_train",
         True,
@@ -196,12 +241,12 @@ COMMANDS = {
 }
 
 
-def _common(command):
+def _common(command, quiet="no summary, no progress"):
     add = command.add_argument
     add("--zero-based", action="store_true", help="indices begin at 0, not at 1")
     add("--jobs", type=_jobs, default=1, metavar="N", help="threads; -1: as many as there are cores (default: 1)")
     add("--json", action="store_true", help="the summary for machines")
-    add("-q", dest="quiet", action="store_true", help="no summary, no progress")
+    add("-q", dest="quiet", action="store_true", help=quiet)
 
 
 def with_weights(arguments):
@@ -236,6 +281,28 @@ def _count(text):
     if value < 1:
         raise argparse.ArgumentTypeError(f"{text} is less than 1")
     return value
+
+
+def _seconds(text):
+    value = _number(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"{text} is less than 0")
+    return value
+
+
+def _degree(text):
+    return text if text == "auto" else _count(text)
+
+
+def _degrees(text):
+    degrees: set[int] = set()
+    for part in text.split(","):
+        found = re.fullmatch(r"([0-9]+)(?:-([0-9]+))?", part)
+        first, last = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
+        if not 1 <= first <= last <= MAX_DEGREE:
+            raise argparse.ArgumentTypeError(f"{text} is not degrees from 1 to {MAX_DEGREE}, as 1-6 or 1,2,4")
+        degrees.update(range(first, last + 1))
+    return sorted(degrees)
 
 
 def _whole(text):

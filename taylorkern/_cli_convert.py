@@ -10,7 +10,7 @@ from scipy import sparse
 
 from ._cli_files import check_output, source, written
 from ._cli_predict import name_of
-from ._cli_train import facts_of
+from ._cli_train import divided, facts_of
 from ._rows import check_rows
 from .cli import Usage
 from .model_file import load
@@ -52,6 +52,7 @@ def _lines(model, facts):
         ("estimator", facts["estimator"]),
         ("kernel", f"{facts['kernel']}, degree {facts['degree']}, gamma {facts['gamma']:g}"),
         ("columns", str(facts["columns"])),
+        *divided(facts),
         ("monomials", str(facts["monomials"])),
     ]
     if "classes" in facts:
@@ -119,13 +120,15 @@ def _as_json(options):
                     "weight": float(monomial.weight),
                     "share": float(monomial.share),
                     "powers": {str(column): int(power) for column, power in monomial.powers.items()},
+                    **({"cell": int(monomial.cell)} if hasattr(monomial, "cell") else {}),
                 }
                 for monomial in table
             ],
         }
         for name, table in tables.items()
     ]
-    return json.dumps(_facts(options.input, model) | {"shift": model.shift_.tolist(), "strongest": named}) + "\n"
+    shift = model.shift_.tolist() if isinstance(model.shift_, np.ndarray) else [by.tolist() for by in model.shift_]
+    return json.dumps(_facts(options.input, model) | {"shift": shift, "strongest": named}) + "\n"
 
 
 # Data.

@@ -11,7 +11,7 @@ import numpy as np
 from ._cli_files import check_output, is_plain, source
 from ._cli_predict import name_of
 from .cli import Usage, say
-from .stream import read_svmlight
+from .stream import SvmlightFiles, files, read_svmlight
 from .svm import TaylorSVC, TaylorSVR
 
 REGRESSION = 3  # LIBSVM's number for it
@@ -20,11 +20,44 @@ REGRESSION = 3  # LIBSVM's number for it
 def train(options):
     """Read, train, write, and tell what came out."""
     path = _model_path(options)
-    check_output(path, options.data)
+    check_output(path, *(files(options.data) if options.stream else [options.data]))
     if not is_plain(path):
         raise Usage(f"{path} is not an ordinary file, which a model has to be in")
     model = _estimator(options)
+    _check_folder(options)
     progress = (lambda text: None) if options.quiet else say
+    begin = perf_counter()
+    rows = _Stream(options) if options.stream else read_rows(options, progress)
+    read = perf_counter() - begin
+    begin = perf_counter()
+    interrupted = not _fit(model, rows, options)
+    if interrupted and not (options.keep and hasattr(model, "n_iter_")):
+        raise KeyboardInterrupt(_so_far(model, _nothing(options)))
+    trained = perf_counter() - begin
+    begin = perf_counter()
+    model.save(path)
+    if interrupted:
+        which = "so far" if options.stream else "of the last whole epoch"
+        raise KeyboardInterrupt(_so_far(model, f"; the model {which} is in {path}"))
+    progress(f"trained for {model.n_iter_} epochs in {trained:.2f} s")
+    if options.json:
+        facts = {"model": path, "rows": rows.n_rows, "columns": model.n_features_in_, **facts_of(model)}
+        seconds = {"read": read, "train": trained, "write": perf_counter() - begin}
+        print(json.dumps(facts | {"bytes": os.path.getsize(path), "seconds": seconds}))
+    elif not options.quiet:
+        print("\n".join(_summary(model, rows, path)))
+
+
+class Table:
+    """All rows of a file, and their labels or numbers."""
+
+    def __init__(self, X, y):
+        self.X, self.y = X, y
+        self.n_rows, self.n_stored = X.shape[0], X.nnz
+
+
+def read_rows(options, progress):
+    """The rows of the file that options name."""
     begin = perf_counter()
     X, y = read_svmlight(
         source(options.data),
@@ -34,26 +67,31 @@ def train(options):
     )
     if not X.shape[0]:
         raise ValueError(f"{options.data}: it has no rows")
-    read = perf_counter() - begin
-    progress(f"read {X.shape[0]} rows of {X.shape[1]} columns in {read:.2f} s")
-    if options.machine != REGRESSION and (y == np.floor(y)).all() and np.abs(y).max() < 2**53:
-        y = y.astype(np.int64)  # so that a label of 1 is 1, not 1.0
-    begin = perf_counter()
-    interrupted = not _fit(model, X, y)
-    if interrupted and not (options.keep and hasattr(model, "n_iter_")):
-        raise KeyboardInterrupt(_so_far(model, "; nothing was written"))
-    trained = perf_counter() - begin
-    begin = perf_counter()
-    model.save(path)
-    if interrupted:
-        raise KeyboardInterrupt(_so_far(model, f"; the model of the last whole epoch is in {path}"))
-    progress(f"trained for {model.n_iter_} epochs in {trained:.2f} s")
-    if options.json:
-        facts = {"model": path, "rows": X.shape[0], "columns": X.shape[1], **facts_of(model)}
-        seconds = {"read": read, "train": trained, "write": perf_counter() - begin}
-        print(json.dumps(facts | {"bytes": os.path.getsize(path), "seconds": seconds}))
-    elif not options.quiet:
-        print("\n".join(_summary(model, X, path)))
+    progress(f"read {X.shape[0]} rows of {X.shape[1]} columns in {perf_counter() - begin:.2f} s")
+    return Table(X, _labels(y, options))
+
+
+class _Stream:
+    """Rows that pass, as often as they are asked for; of the last time it is known how many there were."""
+
+    def __init__(self, options):
+        self.options, self.n_rows, self.n_stored = options, 0, 0
+        dtype = np.float32 if options.float32 else np.float64
+        self.files = SvmlightFiles(
+            options.data, n_features=options.features, dtype=dtype, zero_based=options.zero_based
+        )
+
+    def __iter__(self):
+        self.n_rows = self.n_stored = 0
+        for X, y in self.files:
+            self.n_rows, self.n_stored = self.n_rows + X.shape[0], self.n_stored + X.nnz
+            yield X, _labels(y, self.options)
+
+
+def _labels(y, options):
+    """Labels as integers where they are whole, so that a label of 1 is 1, not 1.0."""
+    whole = options.machine != REGRESSION and (y == np.floor(y)).all() and np.abs(y).max() < 2**53
+    return y.astype(np.int64) if whole else y
 
 
 def _model_path(options):
@@ -61,7 +99,7 @@ def _model_path(options):
         if options.model == "-":
             raise Usage("a model cannot be written to the standard output; name a file for it")
         return options.model
-    if options.data == "-":
+    if options.data == "-" and not options.stream:
         raise Usage("name a file for the model: rows from the standard input have no name to take")
     return f"{os.path.basename(options.data)}.model"
 
@@ -69,10 +107,12 @@ def _model_path(options):
 def _estimator(options):
     """The estimator that the options describe, with parameters that go together."""
     regression = options.machine == REGRESSION
+    _check_together(options)
     names = ("degree", "gamma", "kernel", "coef0", "C", "solver", "tol", "max_iter")
     parameters = {name: getattr(options, name) for name in names}
     parameters |= {"n_jobs": options.jobs, "random_state": options.seed}
     parameters |= {"shift": None if options.no_shift else "auto"}
+    parameters |= {"n_cells": options.cells, "n_partitions": options.partitions, "n_components": options.components}
     if options.loss is not None:
         parameters["loss"] = options.loss
     if regression:
@@ -89,6 +129,34 @@ def _estimator(options):
     return model
 
 
+def _check_together(options):
+    """Refuse options that do not go together, before anything is read."""
+    used = {"-d auto": options.degree == "auto", "--cells": options.cells > 1, "--components": options.components}
+    given = [name for name in used if used[name]]
+    if len(given) > 1:
+        raise Usage(f"{' and '.join(given)} do not go together")
+    if options.partitions > 1 and options.cells == 1:
+        raise Usage("--partitions says how often rows are divided into cells: give --cells too")
+    if (options.cells > 1 or options.components) and (options.kernel != "gaussian" or options.no_shift):
+        raise Usage(f"{given[0]} takes the gaussian kernel, and rows that are shifted")
+    if options.degree == "auto" and options.kernel == "polynomial":
+        raise Usage("-d auto is for kernels that are cut: the polynomial one is not")
+    if options.epochs and not options.stream:
+        raise Usage("--epochs goes with --stream; without, --max-iter bounds them")
+    if options.stream and options.data == "-":
+        raise Usage("--stream reads its rows several times, which the standard input cannot be: name a file")
+    if options.stream and options.weight == ["balanced"]:
+        raise Usage(
+            "--weight balanced takes the counts of all classes, which --stream does not know: give LABEL:WEIGHT"
+        )
+
+
+def _check_folder(options):
+    folder = options.checkpoint
+    if folder is not None and os.path.exists(folder) and not os.path.isdir(folder):
+        raise Usage(f"{folder} is not a folder, which checkpoints have to be in")
+
+
 def _weights(given):
     if given == ["balanced"]:
         return "balanced"
@@ -103,10 +171,14 @@ def _weights(given):
     return weights or None
 
 
-def _fit(model, X, y):
+def _fit(model, rows, options):
     """Whether training came to its end; not so after Ctrl-C."""
+    saved = {"checkpoint": options.checkpoint, "checkpoint_every": options.checkpoint_every}
     try:
-        model.fit(X, y)
+        if options.stream:
+            model.fit_stream(rows, epochs=options.epochs or 1, **saved)
+        else:
+            model.fit(rows.X, rows.y, **saved)
     except KeyboardInterrupt:
         return False
     finally:
@@ -115,8 +187,15 @@ def _fit(model, X, y):
 
 
 def _so_far(model, outcome):
-    epochs = getattr(model, "n_iter_", 0)
+    epochs = len(model.history_["epoch"]) if hasattr(model, "history_") else 0
     return f" after {epochs} epoch{'' if epochs == 1 else 's'} of training{outcome}"
+
+
+def _nothing(options):
+    folder = options.checkpoint
+    if folder is not None and os.path.isdir(folder) and os.listdir(folder):
+        return f"; no model was written, but the same command goes on from {folder}"
+    return "; nothing was written"
 
 
 def facts_of(model):
@@ -127,8 +206,12 @@ def facts_of(model):
         "degree": model.degree_,
         "gamma": model.gamma_,
         "kernel": model._expansion.kernel,
-        "monomials": model._expansion.n_slots,
+        "monomials": getattr(model, "n_slots_", model._expansion.n_slots),
     }
+    if getattr(model, "_cells", None) is not None:
+        facts["cells"] = [len(partition.centres) for partition in model._cells.partitions]
+    if hasattr(model, "components_"):
+        facts["components"] = len(model.components_)
     if hasattr(model, "classes_"):
         facts["classes"] = model.classes_.tolist()
     if hasattr(model, "n_iter_"):
@@ -145,15 +228,28 @@ def _or_none(value):
     return value if isfinite(value) else None
 
 
-def _summary(model, X, path):
+def divided(facts):
+    """How rows are divided or rotated before they are expanded: (name, text) for each."""
+    if "cells" in facts:
+        n_partitions, cells = len(facts["cells"]), sum(facts["cells"])
+        often = f" in {n_partitions} partitions" if n_partitions > 1 else ""
+        yield "cells", f"{cells}{often}"
+    if "components" in facts:
+        yield "components", str(facts["components"])
+
+
+def _summary(model, rows, path):
     kinds = ""
     if hasattr(model, "classes_"):
         labels = ", ".join(map(name_of, model.classes_[:10]))
         kinds = f", classes {labels}{', ...' if len(model.classes_) > 10 else ''}"
-    yield f"{X.shape[0]} rows of {X.shape[1]} columns, {X.nnz / X.shape[0]:.1f} nonzeros a row{kinds}"
+    nonzeros = f"{rows.n_stored / rows.n_rows:.1f} nonzeros a row"
+    yield f"{rows.n_rows} rows of {model.n_features_in_} columns, {nonzeros}{kinds}"
+    parts = "".join(f", {name} {text}" for name, text in divided(facts_of(model)))
     yield (
         f"{type(model).__name__}: {model.kernel} kernel, degree {model.degree_}, gamma {model.gamma_:g}, C {model.C:g}"
-        f", {model.n_slots_} monomials, {model.n_iter_} epochs"
+        f"{parts}, {model.n_slots_} monomials, {model.n_iter_} epochs"
     )
-    yield str(model.certificate_)
+    if hasattr(model, "certificate_"):
+        yield str(model.certificate_)
     yield f"{path}: {os.path.getsize(path)} bytes"

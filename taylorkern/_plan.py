@@ -1,6 +1,7 @@
 """plan(X): which degree, what it costs on this machine and how good it is, before anything is trained on all rows."""
 
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from html import escape
 from math import comb, inf, isnan, nan
@@ -115,7 +116,8 @@ def plan(X, y=None, *, gamma="scale", degrees=range(1, 9), budget=None, C=1.0, e
     estimator : {TaylorSVC, TaylorSVR}, default=None
         What is to be trained. By default TaylorSVR for a y of numbers that are not whole, else TaylorSVC.
     **parameters
-        Further parameters of that estimator, such as solver, loss, tol, max_iter, shift and n_jobs.
+        Further parameters of that estimator, such as solver, loss, tol, max_iter, shift and n_jobs. verbose=1 tells on
+        the standard error when a degree has been looked at.
 
     Returns
     -------
@@ -146,6 +148,8 @@ def plan(X, y=None, *, gamma="scale", degrees=range(1, 9), budget=None, C=1.0, e
     for degree, lost in zip(degrees, sample.shares(degrees, model), strict=True):
         before = _row(degree, 1, float(lost), sample, model, n_outputs, budget, before)
         rows.append(before)
+        if model.verbose:
+            print(f"degree {degree}: {_told(before)}", file=sys.stderr, flush=True)
     return Plan(rows, sample)
 
 
@@ -419,6 +423,11 @@ def _model(y, estimator, parameters):
     model = estimator(**parameters)
     model._check_parameters()
     return model
+
+
+def _told(row):
+    cost = _cost(row)
+    return row.problem or cost[0].lower() + cost[1:-1]
 
 
 def _cost(row):

@@ -1,4 +1,4 @@
-"""The command line: `taylorkern train | predict | info | convert | demo`. See docs/command-line.md.
+"""The command line: `taylorkern plan | train | predict | info | convert | demo`. See docs/command-line.md.
 
 A command is a function that takes the parsed options, in a module that is imported when the command is chosen; its
 arguments are in _cli_arguments.py. What goes wrong it raises: `Usage` for a wrong command line, a ValueError or an

@@ -260,7 +260,7 @@ def picture_problem(file):
 
 def draw(results, taylor, file):
     """Draw test error against training time, and how TaylorSVC's objective went, to a file."""
-    with _quiet_matplotlib():
+    with quiet_matplotlib():
         # It is optional: imported here, and in a way that mypy does not follow. A bare Figure draws by Agg, without a
         # display, and leaves pyplot's state alone.
         figure = import_module("matplotlib.figure").Figure(figsize=(11, 4.5), layout="constrained")
@@ -302,7 +302,7 @@ def _draw_training(axes, taylor, svc):
 
 
 @contextmanager
-def _quiet_matplotlib():
+def quiet_matplotlib():
     """Without its notes on a font cache that it builds when first used."""
     logger = logging.getLogger("matplotlib")
     level = logger.level

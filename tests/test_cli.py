@@ -23,6 +23,7 @@ from sklearn.svm import SVC
 
 from taylorkern import TaylorFeatures, TaylorSVC, TaylorSVR, __version__, load
 from taylorkern import demo as demo_module
+from taylorkern import plan as make_plan
 from taylorkern._predictor import Predictor
 from taylorkern.cli import main
 from taylorkern.demo import COLUMNS, demo, garden
@@ -275,6 +276,9 @@ def leftovers(folder):
         (["--multi-class", "crammer_singer"], {"multi_class": "crammer_singer"}),
         (["--solver", "pegasos", "--max-iter", "3"], {"solver": "pegasos", "max_iter": 3}),
         (["--solver", "adagrad"], {"solver": "adagrad"}),
+        (["-d", "auto", "-g", "0.1"], {"degree": "auto", "gamma": 0.1}),
+        (["--cells", "4", "--partitions", "2"], {"n_cells": 4, "n_partitions": 2}),
+        (["--components", "5"], {"n_components": 5}),
     ],
 )
 def test_train_makes_the_model_that_the_estimator_makes(files, tmp_path, arguments, expected):
@@ -285,6 +289,116 @@ def test_train_makes_the_model_that_the_estimator_makes(files, tmp_path, argumen
     assert model.get_params() == same.get_params()
     assert model._table.tobytes() == same._table.tobytes()
     assert model.classes_.tolist() == [-1, 1] and model.classes_.dtype.kind == "i"
+
+
+@pytest.mark.parametrize(
+    ("data", "epochs", "arguments", "expected"),
+    [
+        ("two", 1, [], {}),
+        ("five", 3, ["--epochs", "3", "--solver", "adagrad", "--float32"], {"solver": "adagrad"}),
+        (
+            "two",
+            2,
+            ["--epochs", "2", "--solver", "pegasos", "-w1", "2"],
+            {"solver": "pegasos", "class_weight": {1: 2.0}},
+        ),
+        ("two", 1, ["--cells", "3", "--features", "14"], {"n_cells": 3}),
+        ("numbers", 1, ["-s", "3", "-d", "auto"], {"degree": "auto"}),
+    ],
+)
+def test_train_with_stream_makes_the_model_that_fit_stream_makes(files, tmp_path, data, epochs, arguments, expected):
+    assert main(["train", "-q", "--stream", "-g", "0.1", *arguments, str(files / data), str(tmp_path / "model")]) == 0
+    model = load(tmp_path / "model")
+    dtype = np.float32 if "--float32" in arguments else np.float64
+    n_features = 14 if "--features" in arguments else 12
+    X, y = read_svmlight(files / data, zero_based=False, n_features=n_features, dtype=dtype)
+    estimator = TaylorSVR if data == "numbers" else TaylorSVC
+    same = estimator(**({"random_state": 0, "n_jobs": 1, "gamma": 0.1} | expected))
+    same.fit_stream([(X, y if data == "numbers" else y.astype(int))], epochs=epochs)
+    assert model.get_params() == same.get_params() and model.n_features_in_ == n_features
+    assert model._table.tobytes() == same._table.tobytes() and model._table.dtype == dtype
+    assert model.n_iter_ == epochs
+    if data == "five":
+        assert model.classes_.tolist() == [0, 1, 2, 3, 4] and model.classes_.dtype.kind == "i"
+
+
+def test_a_stream_may_be_of_several_files_and_tells_how_many_rows_there_were(files, tmp_path, capsys):
+    lines = (files / "two").read_text().splitlines(keepends=True)
+    for part, begin in enumerate((0, 100, 250)):
+        (tmp_path / f"part-{part}").write_text("".join(lines[begin : (100, 250, 300)[part]]))
+    assert main(["train", "-g", "0.1", "--stream", str(files / "two"), str(tmp_path / "whole")]) == 0
+    told = capsys.readouterr().out
+    assert "300 rows of 12 columns" in told and "certificate" not in told and "objective of this model" in told
+    arguments = ["--stream", "--json", str(tmp_path / "part-*"), str(tmp_path / "parts")]
+    assert main(["train", "-g", "0.1", *arguments]) == 0
+    assert json.loads(capsys.readouterr().out)["rows"] == 300
+    assert load(tmp_path / "whole")._table.tobytes() == load(tmp_path / "parts")._table.tobytes()
+    assert main(["train", "--stream", "--solver", "adagrad", str(files / "two"), str(tmp_path / "model")]) == 0
+    assert "objective of this model" not in capsys.readouterr().out  # there is no certificate
+    with pytest.raises(SystemExit):
+        main(["train", "--stream", str(tmp_path / "part-*"), str(tmp_path / "part-1")])
+    assert "would be written over" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux to tell the peak memory")
+def test_train_with_stream_takes_the_same_memory_for_a_file_of_any_size(files, tmp_path):
+    text = (files / "two").read_bytes()
+    code = (
+        "import re, sys; from taylorkern.cli import main; code = main(sys.argv[1:], own_process=True);"
+        "print(re.search(r'VmHWM:\\s+(\\d+) kB', open('/proc/self/status').read())[1]); sys.exit(code)"
+    )
+    peaks = []
+    for copies in (300, 2100):  # 10 and 70 MB
+        (tmp_path / "rows").write_bytes(text * copies)
+        arguments = ["train", "-q", "--stream", "-d", "1", "--solver", "adagrad", tmp_path / "rows", tmp_path / "model"]
+        done = subprocess.run([sys.executable, "-P", "-c", code, *map(str, arguments)], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        peaks.append(int(done.stdout) / 2**10)
+    assert peaks[1] - peaks[0] < 10
+
+
+@pytest.mark.filterwarnings("ignore:Training stopped")
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_training_that_was_stopped_goes_on_from_its_checkpoint(files, tmp_path, monkeypatch, capsys, stream):
+    arguments = [
+        "train",
+        "-g",
+        "0.1",
+        "-c",
+        "9",
+        "-e",
+        "1e-6",
+        "--max-iter",
+        "30",
+        *["--stream", "--epochs", "30"] * stream,
+    ]
+    arguments += [str(files / "two")]
+    assert main([*arguments, str(tmp_path / "whole")]) == 0
+    from taylorkern._observe import Observer
+
+    end_epoch, epochs = Observer.end_epoch, []
+
+    def stop(observer, epoch, *rest):
+        epochs.append(epoch)
+        if len(epochs) == 5:
+            raise KeyboardInterrupt
+        return end_epoch(observer, epoch, *rest)
+
+    monkeypatch.setattr(Observer, "end_epoch", stop)
+    arguments += [str(tmp_path / "model"), "--checkpoint", str(tmp_path / "ck"), "--checkpoint-every", "0"]
+    assert main(arguments) == 130
+    assert (
+        capsys.readouterr()
+        .err.splitlines()[-1]
+        .endswith(f"epochs of training; no model was written, but the same command goes on from {tmp_path / 'ck'}")
+    )
+    assert not (tmp_path / "model").exists() and os.listdir(tmp_path / "ck") == ["checkpoint.safetensors"]
+    assert main([*arguments, "-d", "2"]) == 1
+    assert "degree was 3 and is 2" in capsys.readouterr().err
+    assert main(arguments) == 0
+    assert epochs[5] == 5  # the one that was not whole, and no earlier one
+    assert load(tmp_path / "model")._table.tobytes() == load(tmp_path / "whole")._table.tobytes()
+    assert not os.listdir(tmp_path / "ck")
 
 
 @pytest.mark.parametrize("loss", ["epsilon_insensitive", "squared_epsilon_insensitive", "squared_error"])
@@ -493,6 +607,33 @@ def test_info_knows_every_kind_of_model(tmp_path, capsys):
     assert facts["parameters"]["shift"] == [1.0, 1.0, 1.0]
 
 
+@pytest.mark.parametrize(
+    ("options", "line", "fact"),
+    [
+        (["--cells", "4", "--partitions", "2"], "cells 8 in 2 partitions", {"cells": [4, 4]}),
+        (["--cells", "3"], "cells 3", {"cells": [3]}),
+        (["--components", "4"], "components 4", {"components": 4}),
+    ],
+)
+def test_models_with_cells_or_axes_are_predicted_with_told_and_converted(files, tmp_path, options, line, fact):
+    model = tmp_path / "model"
+    done = command("train", *options, "-d", "2", files / "five", model)
+    assert done.returncode == 0 and f", {line}, " in done.stdout
+    told = [" ".join(line.split()) for line in command("info", model).stdout.splitlines()]
+    assert line in told and f"monomials {load(model).n_slots_}" in told
+    facts = json.loads(command("info", "--json", model).stdout)
+    assert {name: facts[name] for name in ("cells", "components") if name in facts} == fact
+    assert command("predict", files / "five", model, tmp_path / "labels").returncode == 0
+    expected = load(model).predict(read_svmlight(files / "five", zero_based=False)[0])
+    assert (tmp_path / "labels").read_text().split() == [str(label) for label in expected]
+    for ending in ("txt", "json"):
+        assert command("convert", "--top", "3", model, tmp_path / f"m.{ending}").returncode == 0
+    strongest = json.loads((tmp_path / "m.json").read_text())["strongest"][0]["monomials"]
+    top = load(model).top_monomials(3)[0]
+    assert [entry["name"] for entry in strongest] == [monomial.name for monomial in top]
+    assert [entry.get("cell") for entry in strongest] == [getattr(monomial, "cell", None) for monomial in top]
+
+
 def test_convert_writes_the_strongest_monomials_of_a_model(files, tmp_path):
     for name in ("two", "five", "numbers"):
         top = load(files / f"{name}.model").top_monomials(4)
@@ -524,15 +665,66 @@ def test_convert_takes_rows_to_arrays_and_back_without_loss(files, tmp_path, opt
     assert np.array_equal(y_again, y)
 
 
+# plan.
+
+
+def test_plan_prints_the_table_and_what_is_best(files):
+    done = command("plan", "-g", "0.1", "--degrees", "1-2,4", files / "two")
+    assert done.returncode == 0
+    head, *lines, about, best = done.stdout.splitlines()
+    assert head.split()[:3] == ["degree", "cells", "D"]
+    assert [line.split()[0] for line in lines] == ["1", "2", "4"]
+    assert about == "300 rows, gamma 0.1" and re.match(r"degree \d: the least that is close enough", best)
+    said = done.stderr.splitlines()
+    assert said[0].startswith("read 300 rows of 12 columns")
+    assert [line.split(":")[0] for line in said[1:]] == ["degree 1", "degree 2", "degree 4"]
+    quiet = command("plan", "-q", "-g", "0.1", "--degrees", "1", files / "two")
+    assert quiet.stderr == "" and quiet.stdout.startswith("degree")
+
+
+def test_plan_tells_machines_what_it_tells_in_python(files, capsys):
+    options = ["-s", "3", "-c", "2", "--solver", "adagrad", "--loss", "squared_error", "--features", "14"]
+    assert main(["plan", "-q", "--json", "--degrees", "1,3", *options, str(files / "numbers")]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    X, y = read_svmlight(files / "numbers", zero_based=False, n_features=14)
+    same = make_plan(X, y, C=2.0, degrees=[1, 3], estimator=TaylorSVR, solver="adagrad", loss="squared_error")
+    assert (facts["rows"], facts["columns"], facts["gamma"]) == (300, 14, same.gamma)
+    for line, row in zip(facts["table"], same, strict=True):
+        for name in ("degree", "n_slots", "monomials", "bytes", "residual", "kernel_error", "lost", "held_out"):
+            assert line[name] == getattr(row, name)
+        assert set(line) == set(row._fields)
+    assert facts["best"]["degree"] == same.best().degree
+
+
+def test_plan_ends_well_where_it_advises_against_taylorkern(files, tmp_path):
+    X = np.random.default_rng(0).uniform(-1, 1, size=(1000, 6)) * [1, 1, 100, 1, 1, 1]
+    dump_svmlight_file(X, X[:, 0] * X[:, 1] > 0, str(tmp_path / "wide"), zero_based=False)
+    done = command("plan", "-q", "-g", "1", "--degrees", "1-3", tmp_path / "wide")
+    assert done.returncode == 0 and "do not use taylorkern here" in done.stdout
+    for budget in (["--budget-seconds", "1e-9"], ["--budget-memory", "1kB"]):
+        done = command("plan", "-q", "--json", "--degrees", "1", *budget, files / "two")
+        best = json.loads(done.stdout)["best"]
+        assert done.returncode == 0 and not best["use"] and "are more than" in best["reason"]
+
+
+@needs_matplotlib
+def test_plan_draws_its_plot(files, tmp_path):
+    done = command("plan", "-q", "--degrees", "1-2", "--plot", tmp_path / "plan.png", files / "two")
+    assert done.returncode == 0 and done.stderr == ""
+    assert (tmp_path / "plan.png").read_bytes().startswith(b"\x89PNG")
+    assert [path.name for path in tmp_path.iterdir()] == ["plan.png"]
+
+
 # What is wrong.
 
 
-@pytest.mark.parametrize("name", ["train", "predict", "info", "convert"])
+@pytest.mark.parametrize("name", ["plan", "train", "predict", "info", "convert"])
 def test_what_is_wrong_is_told_in_one_line(files, tmp_path, name):
     """No file, a file in another format, an empty one; exit code 1 and nothing written."""
     output = tmp_path / "output.npz"
     for wrong, message in [("nowhere", "No such file"), ("nonsense", ""), ("empty", "")]:
         arguments = {
+            "plan": [files / wrong],
             "train": [files / wrong, output],
             "predict": [files / wrong, files / "two.model", output],
             "info": [files / wrong],
@@ -549,7 +741,7 @@ def test_what_is_wrong_is_told_in_one_line(files, tmp_path, name):
         assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("name", ["train", "predict", "info", "convert", "demo"])
+@pytest.mark.parametrize("name", ["plan", "train", "predict", "info", "convert", "demo"])
 def test_a_wrong_option_exits_with_2(tmp_path, name):
     done = command(name, "--nonsense", "a", "b", "c", cwd=tmp_path)
     assert done.returncode == 2 and done.stdout == ""
@@ -573,6 +765,32 @@ def test_a_wrong_option_exits_with_2(tmp_path, name):
         (["train", "-s", "3", "--loss", "hinge", "numbers"], "loss must be one of epsilon_insensitive"),
         (["train", "--loss", "squared_error", "two"], "loss must be one of hinge"),
         (["train", "--multi-class", "multinomial", "two"], "goes with loss='log_loss'"),
+        (["train", "--cells", "2", "-d", "auto", "two"], "-d auto and --cells do not go together"),
+        (["train", "--cells", "2", "--components", "3", "two"], "--cells and --components do not go together"),
+        (["train", "--partitions", "2", "two"], "give --cells too"),
+        (["train", "--components", "2", "-t", "1", "two"], "--components takes the gaussian kernel"),
+        (
+            ["train", "--cells", "2", "--no-shift", "two"],
+            "--cells takes the gaussian kernel, and rows that are shifted",
+        ),
+        (["train", "-d", "auto", "-t", "1", "two"], "-d auto is for kernels that are cut"),
+        (["train", "-d", "most", "two"], "-d: invalid"),
+        (["train", "--epochs", "2", "two"], "--epochs goes with --stream"),
+        (["train", "--stream", "-", "model"], "--stream reads its rows several times"),
+        (["train", "--stream", "--weight", "balanced", "two"], "give LABEL:WEIGHT"),
+        (["train", "--checkpoint", "two", "five"], "two is not a folder"),
+        (["train", "--checkpoint-every", "-1", "two"], "-1 is less than 0"),
+        (["plan", "--degrees", "0-3", "two"], "0-3 is not degrees from 1 to 170"),
+        (["plan", "--degrees", "3-1", "two"], "3-1 is not degrees"),
+        (["plan", "--degrees", "1-999999999", "two"], "is not degrees from 1 to 170"),
+        (["plan", "--degrees", "two", "two"], "two is not degrees"),
+        (["plan", "--budget-memory", "2 apples", "two"], "got {'seconds': None, 'bytes': '2 apples'}"),
+        (["plan", "--budget-seconds", "0", "two"], "0 is not above 0"),
+        (["plan", "-s", "3", "--loss", "hinge", "numbers"], "loss must be one of epsilon_insensitive"),
+        (
+            ["plan", "--plot", "plan.txt", "two"],
+            "must end with .png" if find_spec("matplotlib") else "needs matplotlib",
+        ),
         (["train", "-"], "name a file for the model"),
         (["train", "two", "-"], "cannot be written to the standard output"),
         (["train", "two", "two"], "would be written over while it is read"),
@@ -725,9 +943,10 @@ def interrupt(process, ready):
 
 
 @posix
-@pytest.mark.parametrize("name", ["train", "predict", "convert"])
+@pytest.mark.parametrize("name", ["plan", "train", "predict", "convert"])
 def test_ctrl_c_while_reading_ends_at_once_and_leaves_nothing(files, tmp_path, name):
     arguments = {
+        "plan": ["plan", "-"],
         "train": ["train", "-", tmp_path / "model"],
         "predict": ["predict", "-", files / "two.model", tmp_path / "output"],
         "convert": ["convert", "-", tmp_path / "rows.npz"],
@@ -768,9 +987,48 @@ def test_ctrl_c_while_training_says_after_how_many_epochs(tmp_path, keep):
     assert [path.name for path in tmp_path.iterdir()] == ["rows"]
 
 
+@posix
+@pytest.mark.parametrize("keep", [False, True])
+def test_ctrl_c_while_a_stream_is_trained_on_ends_within_a_second(files, tmp_path, keep):
+    (tmp_path / "rows").write_bytes((files / "two").read_bytes() * 500)
+    arguments = ["train", "--verbose", "--stream", "--epochs", "100000", "--checkpoint", tmp_path / "ck"]
+    arguments += ["--checkpoint-every", "0"] + ["--keep"] * keep + [tmp_path / "rows", tmp_path / "model"]
+    seen = tmp_path / "seen"
+    with seen.open("wb") as stderr, subprocess.Popen([*RUN, *map(str, arguments)], stderr=stderr) as process:
+        _, seconds = interrupt(process, lambda: seen.read_bytes().count(b"objective") >= 2)
+    assert process.returncode == 130 and seconds < 1
+    last = seen.read_text().splitlines()[-1]
+    n_epochs = int(re.match(r"interrupted after (\d+) epochs? of training; ", last)[1])
+    assert n_epochs >= 1
+    assert os.listdir(tmp_path / "ck") == ["checkpoint.safetensors"]
+    if keep:
+        assert last.endswith(f"the model so far is in {tmp_path / 'model'}")
+        assert load(tmp_path / "model").interrupted_
+    else:
+        assert last.endswith(f"no model was written, but the same command goes on from {tmp_path / 'ck'}")
+        assert not (tmp_path / "model").exists()
+    assert not leftovers(tmp_path)
+
+
+@posix
+def test_ctrl_c_while_planning_ends_within_a_second(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = tmp_path / "rows"
+    dump_svmlight_file(rng.standard_normal((20_000, 12)), rng.integers(2, size=20_000), str(rows), zero_based=False)
+    seen = tmp_path / "seen"
+    arguments = (
+        ["plan", "-c", "1e6", "--plot", tmp_path / "plan.png"] if find_spec("matplotlib") else ["plan", "-c", "1e6"]
+    )
+    with seen.open("wb") as stderr, subprocess.Popen([*RUN, *map(str, arguments), str(rows)], stderr=stderr) as process:
+        _, seconds = interrupt(process, lambda: b"degree 1:" in seen.read_bytes())
+    assert process.returncode == 130 and seconds < 1
+    assert seen.read_text().splitlines()[-1] == "interrupted"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["rows", "seen"]
+
+
 @pytest.mark.parametrize("arguments", [["info", "model"], ["demo"], ["train", "two", "model"]])
 def test_ctrl_c_has_the_exit_code_130(files, monkeypatch, capsys, arguments):
-    def stop(*_):
+    def stop(*_, **__):
         raise KeyboardInterrupt
 
     import taylorkern._cli_convert
