@@ -137,6 +137,9 @@ def _plan(command):
         help="of the kernel: a number, scale (default), or auto, LIBSVM's 1 / columns")  # fmt: skip
     add("-c", dest="C", type=_positive, default=1.0, metavar="C", help="the weight of the losses (default: 1)")
     add("--degrees", type=_degrees, default=range(1, 9), metavar="DEGREES", help="as 1-6 or 1,2,4 (default: 1-8)")
+    add("--cells", type=_cells, default=(1,), metavar="NUMBERS", help="of cells to look at, as 1,16,64 (default: 1)")
+    add("--components", type=_components, default=(None,), metavar="NUMBERS",
+        help="of principal axes to look at, as all,40 (default: all, the columns)")  # fmt: skip
     add("--budget-seconds", type=_positive, metavar="SECONDS", help="that a fit may take (default: any)")
     add("--budget-memory", metavar="BYTES", help="that training may take, as 2GB or 500MiB (default: what is free)")
     add("--loss", choices=(*LABEL_LOSSES, *NUMBER_LOSSES), help="as for train")
@@ -183,7 +186,7 @@ COMMANDS = {
         (
             "taylorkern plan a9a",
             "taylorkern plan -g 0.0125 --degrees 1-6 --budget-seconds 60 --budget-memory 2GB a9a",
-            "taylorkern plan --json --plot plan.png a9a",
+            "taylorkern plan -g 0.1 --cells 1,16,64 --degrees 2-4 --json --plot plan.png a9a",
         ),
         "._cli_plan",
         True,
@@ -281,6 +284,14 @@ def _count(text):
     if value < 1:
         raise argparse.ArgumentTypeError(f"{text} is less than 1")
     return value
+
+
+def _cells(text):
+    return tuple(map(_count, text.split(",")))
+
+
+def _components(text):
+    return tuple(None if part == "all" else _count(part) for part in text.split(","))
 
 
 def _seconds(text):

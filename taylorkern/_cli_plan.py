@@ -7,7 +7,7 @@ from math import isfinite
 
 from ._cli_files import check_output, written
 from ._cli_train import REGRESSION, read_rows
-from ._plan import _Budget
+from ._plan import _Budget, _check_views
 from ._plan import plan as make_plan
 from .cli import Usage, say
 from .svm import TaylorSVC, TaylorSVR
@@ -20,8 +20,10 @@ def plan(options):
     if options.loss is not None:
         parameters["loss"] = options.loss
     estimator = TaylorSVR if options.machine == REGRESSION else TaylorSVC
+    views = {"cells": options.cells, "components": options.components}
     try:
         _Budget(budget)
+        _check_views(**views)
         estimator(**parameters)._check_parameters()
     except ValueError as problem:
         raise Usage(str(problem)) from None
@@ -29,7 +31,7 @@ def plan(options):
         _check_plot(options)
     rows = read_rows(options, (lambda text: None) if options.quiet else say)
     shared = {"gamma": options.gamma, "C": options.C, "degrees": options.degrees, "budget": budget}
-    table = make_plan(rows.X, rows.y, estimator=estimator, **shared, **parameters)
+    table = make_plan(rows.X, rows.y, estimator=estimator, **shared, **views, **parameters)
     if options.plot is not None:
         _draw(table, options.plot)
     print(json.dumps(_facts(table, rows.X.shape[1])) if options.json else table)

@@ -48,7 +48,7 @@ def targets_of(y, of_classes):
     return y / np.where(size > 0, size, 1.0)
 
 
-def cut_shares(X, targets, degrees, *, gamma, C, n_rows, kernel="gaussian", weight=None):
+def cut_shares(X, targets, degrees, *, gamma, C, n_rows, kernel="gaussian", weight=None, forms=None):
     """The share of the outputs that each degree loses, root mean squares over rows that were not learned from.
 
     Parameters
@@ -65,6 +65,9 @@ def cut_shares(X, targets, degrees, *, gamma, C, n_rows, kernel="gaussian", weig
         How many rows are to be trained on.
     weight : ndarray of shape (n,), default=None
         Weights of rows.
+    forms : list of Form, default=None
+        The rows as they are walked, where that is in cells or along axes. The exact kernel is then 0 between rows of
+        different cells, and the mean over the forms.
 
     Returns
     -------
@@ -79,29 +82,46 @@ def cut_shares(X, targets, degrees, *, gamma, C, n_rows, kernel="gaussian", weig
     weight = np.ones(n) if weight is None else weight
     expansion = Expansion(1, degree=1, gamma=gamma, kernel=kernel)
     Z = X.astype(np.float64) * expansion.scale
-    norms = row_norms(Z, squared=True)
+    walked = [(Z, row_norms(Z, squared=True), None)]
+    if forms is not None:
+        scale2 = expansion.scale**2
+        walked = [
+            (form.X.astype(np.float64) * expansion.scale, scale2 * (form.squares + form.beyond), form.cell)
+            for form in forms
+        ]
 
-    def pairs(some):
+    def pairs(some, Z, norms):
         z = np.asarray(safe_sparse_dot(Z[some], Z[learned].T, dense_output=True))
         return z, -expansion.decay * (norms[some, None] + norms[learned])
 
+    def same(some, cell):
+        """Which rows are in the same cell."""
+        return 1.0 if cell is None else cell[some, None] == cell[learned]
+
+    def exact_kernel(some):
+        z, exponent = pairs(some, Z, row_norms(Z, squared=True))
+        return np.exp(z + exponent) * np.mean([same(some, cell) for _, _, cell in walked], axis=0)
+
     with np.errstate(over="ignore", invalid="ignore"):
-        z, exponent = pairs(learned)
-        K = np.exp(z + exponent)
+        K = exact_kernel(learned)
         if not np.isfinite(K).all():
             return np.full(len(degrees), np.nan)
         ridge = half / (2 * C * n_rows * weight[learned])  # as much regularised as all rows are
         K[np.diag_indices(half)] += np.maximum(ridge, 1e-8 * K.max())
         alpha = solve(K, targets[learned], assume_a="pos")
-        z, exponent = pairs(judged)
-        exact = np.exp(z + exponent)
+        exact = exact_kernel(judged)
+        products = [(*pairs(judged, *form[:2]), same(judged, form[2])) for form in walked]
         root = np.sqrt(weight[judged, None])
         total = np.linalg.norm(root * (exact @ alpha))
         shares = []
         for degree in degrees:
-            series = Expansion(1, degree=degree, gamma=gamma, kernel=kernel).series(z.copy())
-            cut = np.where(exponent < -745, 0.0, series * np.exp(exponent))
-            shares.append(np.linalg.norm(root * ((exact - cut) @ alpha)) / total if total > 0 else 0.0)
+            series = Expansion(1, degree=degree, gamma=gamma, kernel=kernel).series
+            cut = [
+                beside * np.where(exponent < -745, 0.0, series(z.copy()) * np.exp(exponent))
+                for z, exponent, beside in products
+            ]
+            lost = exact - np.mean(cut, axis=0)
+            shares.append(np.linalg.norm(root * (lost @ alpha)) / total if total > 0 else 0.0)
     return np.array(shares)
 
 

@@ -2,94 +2,44 @@
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
-from html import escape
+from collections.abc import Mapping
+from itertools import product
 from math import comb, inf, isnan, nan
-from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import gammainc
 from sklearn.utils import check_consistent_length
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _num_samples
 
-from ._degree import TOLERANCE
-from ._expansion import MAX_INDEX, MAX_ROW_MONOMIALS, _positive, check_degree
+from ._cells import LEAST_SAMPLE
+from ._expansion import MAX_INDEX, MAX_ROW_MONOMIALS, _positive, check_count, check_degree
 from ._memory import _readable, available_memory
 from ._model import row_bytes, table_bytes
 from ._pace import measure
 from ._plan_sample import LOOKED_AT, Sample
-from ._rows import Rows
+from ._plan_table import Plan, PlanRow, progress_line, short
+from ._plan_view import View
 from .kernel import components_within, fourier_error, theorem1_bound
 from .svm import TaylorSVC, TaylorSVR
 
-USELESS = 0.75  # a share of the outputs: who loses more than this is advised against
-CLOSE = 0.05  # a mean residual that is small
-FEW_ROWS = 10_000  # the exact kernel takes seconds
 FIRST_GUESS = 2e-8  # seconds of a fit for each monomial
 TIMED_BYTES = 2**29  # of tables: larger ones are not made to time them
 UNITS = {f"{letter}{i}B": (1024 if i else 1000) ** k for k, letter in enumerate(["", *"KMGT"]) for i in ("", "I")}
 
 
-class PlanRow(NamedTuple):
-    """What is known of one degree; a line of a `Plan`."""
-
-    degree: int
-    """The degree r."""
-    n_cells: int
-    """The number of centres around which the kernel is expanded."""
-    n_slots: int
-    """The number of monomials, D = C(d + r, r)."""
-    monomials: float
-    """Nonzero monomials of a shifted row, on average."""
-    monomials_99: int
-    """As many as 99 of 100 rows have at most."""
-    monomials_worst: int
-    """Those of the worst row that was looked at."""
-    bytes: int
-    """Memory that training takes beside X."""
-    operations: float
-    """Multiply-adds for the outputs of all rows: what one pass takes."""
-    epoch_seconds: float
-    """Of the first epoch."""
-    fit_seconds: float
-    """Of a whole fit; NaN without y."""
-    measured: bool
-    """Whether the seconds come from fits of this degree, and not from those of a lower one."""
-    residual: float
-    """The mean of res(x) = 1 - K~(x, x)."""
-    kernel_error: float
-    """The mean of |K - K~| over pairs of rows."""
-    theorem1: float
-    """Theorem 1: how much the cut can raise the SVM's objective, which is never more than 1."""
-    n_fourier: int
-    """How many random Fourier features take as many operations a row."""
-    fourier_error: float
-    """Their mean |K - K~|."""
-    lost: float
-    """The share of an exact model's outputs that the cut takes away, on a sample; without y, of one of noise."""
-    held_out: float
-    """1 - score of a model of this degree that was trained on a sample, on other rows; NaN without y."""
-    problem: str
-    """Why it is beyond the budget; empty when it is within."""
-
-
-class Choice(NamedTuple):
-    """What `Plan.best` recommends; prints as its reason."""
-
-    use: bool
-    """Whether to use taylorkern at all."""
-    degree: int | None
-    """The degree; None when none is within the budget."""
-    reason: str
-    """Why."""
-
-    def __str__(self):
-        return self.reason
-
-
-def plan(X, y=None, *, gamma="scale", degrees=range(1, 9), budget=None, C=1.0, estimator=None, **parameters):
+def plan(
+    X,
+    y=None,
+    *,
+    gamma="scale",
+    degrees=range(1, 9),
+    cells=(1,),
+    components=(None,),
+    budget=None,
+    C=1.0,
+    estimator=None,
+    **parameters,
+):
     """What each degree would cost on this machine, and how close it would come to the exact Gaussian kernel.
 
     Looks at a sample of at most 262144 rows, whatever the size of X, and takes seconds. Parts of the sample are trained
@@ -107,6 +57,14 @@ def plan(X, y=None, *, gamma="scale", degrees=range(1, 9), budget=None, C=1.0, e
         The bandwidth, as for `TaylorSVC`; "scale" is computed on the sample.
     degrees : iterable of int, default=range(1, 9)
         The degrees.
+    cells : iterable of int, default=(1,)
+        Numbers of cells (`n_cells`) to look at, each with every degree. The sample is divided into as many; what it can
+        tell is what cells cost, and how close the expansion is within them. Whether their number suits all rows it
+        cannot tell: in a cell of the sample there are fewer rows to learn from than there will be, so that `held_out`
+        is too high for many cells. The exact kernel that is compared to is then 0 between rows of different cells.
+    components : iterable of int or None, default=(None,)
+        Numbers of principal axes (`n_components`) to look at, each with every degree; None are the columns as they are.
+        Axes and more than one cell do not go together: of these there are no lines.
     budget : float, str or dict, default=None
         What may be spent on a fit: seconds, as a number (without y: on an epoch); or memory beside X, as a string such
         as "2GB" or "500 MiB"; or both, as {"seconds": 60, "bytes": "2GB"}. What is not given is bounded by the memory
@@ -136,6 +94,7 @@ def plan(X, y=None, *, gamma="scale", degrees=range(1, 9), budget=None, C=1.0, e
     True
     """
     degrees, budget = _check_degrees(degrees), _Budget(budget)
+    views = _check_views(cells, components)
     n_rows = _count_rows(X)
     model = _model(y, estimator, {"gamma": gamma, "C": C, "random_state": 0, "verbose": 0} | parameters)
     n_outputs = 1
@@ -143,35 +102,34 @@ def plan(X, y=None, *, gamma="scale", degrees=range(1, 9), budget=None, C=1.0, e
         y = model._check_y(y)
         check_consistent_length(X, y)
         n_outputs = model._n_outputs(model._learn_y(y))
-    sample = Sample(X, y, n_rows, model)
-    before, rows = None, []
-    for degree, lost in zip(degrees, sample.shares(degrees, model), strict=True):
-        before = _row(degree, 1, float(lost), sample, model, n_outputs, budget, before)
-        rows.append(before)
-        if model.verbose:
-            print(f"degree {degree}: {_told(before)}", file=sys.stderr, flush=True)
+    sample, rows = Sample(X, y, n_rows, model), []
+    for n_cells, n_components in views:
+        view, before = View(sample, model, n_cells, n_components), None
+        for degree, lost in zip(degrees, view.shares(degrees), strict=True):
+            before = _row(degree, float(lost), view, n_outputs, budget, before)
+            rows.append(before)
+            if model.verbose:
+                print(progress_line(before), file=sys.stderr, flush=True)
     return Plan(rows, sample)
 
 
-def _row(degree, n_cells, lost, sample, model, n_outputs, budget, before):
+def _row(degree, lost, view, n_outputs, budget, before):
     """The line of a degree; `before` is that of a lower one, or None."""
-    n_columns, n_rows = sample.X.shape[1], sample.n_rows
-    n_slots = comb(n_columns + degree, degree)
-    lengths = np.sort(sample.lengths)
-    counts = {int(m): comb(int(m) + degree, degree) for m in np.unique(lengths)}
-    monomials = sum(counts[int(m)] for m in lengths) / len(lengths)
-    worst = counts[int(lengths[-1])]
+    sample, model = view.sample, view.model
+    n_rows, n_slots = sample.n_rows, view.n_slots(degree)
+    counts = view.monomials(degree)
+    monomials, longest = sum(counts) / len(counts), comb(view.longest + degree, degree)
     of_tables = table_bytes(n_slots, n_outputs, sample.X.dtype, model.solver)
-    n_bytes = of_tables + row_bytes(sample.X, sample.shift, n_outputs, model.solver) * n_rows // sample.X.shape[0]
+    n_bytes = of_tables + row_bytes(sample.X, view.shift, n_outputs, model.solver) * n_rows // sample.X.shape[0]
     problem = budget.memory_problem(n_bytes, model.memory_limit)
     if n_slots > MAX_INDEX:
         problem = f"{n_slots} monomials are more than can be numbered"
-    elif worst > MAX_ROW_MONOMIALS:
-        problem = f"a row has {worst} monomials, more than {MAX_ROW_MONOMIALS}"
+    elif longest > MAX_ROW_MONOMIALS:
+        problem = f"a row has {longest} monomials, more than {MAX_ROW_MONOMIALS}"
 
     walked, pace = monomials, None
     if not problem:
-        walked = Rows(sample.looked_at).choose_walk(sample.expansion_at(degree)) / len(lengths)
+        walked = view.rows.choose_walk(view.expansion(degree)) / len(counts)
     operations = float(n_rows) * walked * n_outputs
     epoch, fit = operations * FIRST_GUESS / 4, operations * FIRST_GUESS
     if before is not None:  # as many monomials a second as before
@@ -179,9 +137,12 @@ def _row(degree, n_cells, lost, sample, model, n_outputs, budget, before):
         epoch, fit = before.epoch_seconds * more, before.fit_seconds * more
     if not problem and of_tables <= TIMED_BYTES:
         known = model.get_params() | {"degree": degree, "gamma": sample.gamma}
+        known |= {"n_cells": view.n_cells, "n_components": view.n_components}
         guess = (4 * epoch if isnan(fit) else fit) / n_rows
+        # Centres are found from so many rows at most: the line that is drawn on has to lie beyond them.
+        n_touched = max(n_slots / walked, 4 * LEAST_SAMPLE if view.n_cells > 1 else 0)
         X, y, held_out = sample.parts
-        pace = measure(type(model)(**known), X, y, held_out, n_rows, guess, n_slots / walked)
+        pace = measure(type(model)(**known), X, y, held_out, n_rows, guess, n_touched)
     error = nan
     if pace is not None:
         error, epoch = pace.error, pace.epoch
@@ -190,16 +151,17 @@ def _row(degree, n_cells, lost, sample, model, n_outputs, budget, before):
         fit = nan
     problem = problem or budget.time_problem(epoch if isnan(fit) else fit)
 
-    residuals = gammainc(degree + 1, sample.norms)
-    exact, cut = sample.kernels(degree)
+    residuals = view.residuals(degree)
+    exact, cut = view.kernels(degree)
     n_fourier = components_within(sample.X[:LOOKED_AT], monomials)
     return PlanRow(
         degree=degree,
-        n_cells=n_cells,
+        n_cells=view.n_cells,
+        n_components=view.n_components,
         n_slots=n_slots,
         monomials=monomials,
-        monomials_99=counts[int(lengths[-(-99 * len(lengths) // 100) - 1])],
-        monomials_worst=worst,
+        monomials_99=counts[-(-99 * len(counts) // 100) - 1],
+        monomials_worst=counts[-1],
         bytes=n_bytes,
         operations=operations,
         epoch_seconds=epoch,
@@ -209,148 +171,11 @@ def _row(degree, n_cells, lost, sample, model, n_outputs, budget, before):
         kernel_error=float(np.abs(exact - cut).mean()),
         theorem1=theorem1_bound(residuals, C=model.C) * (n_rows / len(residuals)) ** 0.5,
         n_fourier=n_fourier,
-        fourier_error=fourier_error(exact, n_fourier),
+        fourier_error=fourier_error(sample.exact, n_fourier),
         lost=lost,
         held_out=error,
         problem=problem,
     )
-
-
-class Plan(Sequence):
-    """The degrees that were looked at, from `plan`: a sequence of `PlanRow` that prints as a table."""
-
-    def __init__(self, rows, sample):
-        self.rows = tuple(rows)
-        self.n_rows, self.gamma = sample.n_rows, sample.gamma
-        self._norms, self._energy = sample.norms, sample.energy()
-
-    def __len__(self):
-        return len(self.rows)
-
-    def __getitem__(self, which):
-        return self.rows[which]
-
-    def best(self):
-        """The choice, and why.
-
-        The least degree within the budget that loses at most a third of an exact model's outputs; if there is none, the
-        highest within the budget, as long as it keeps a quarter of them.
-
-        Returns
-        -------
-        choice : Choice
-            A named tuple: use, degree, reason.
-        """
-        within = [row for row in self.rows if not row.problem]
-        if not within:
-            least = self.rows[0]
-            return Choice(False, None, f"do not use taylorkern here: at degree {least.degree}, {least.problem}")
-        row = next((row for row in within if row.lost <= TOLERANCE), max(within, key=lambda row: row.degree))
-        lost = 100 * row.lost
-        share = f"the cut takes {_short(round(lost) if lost >= 10 else lost)} % of what an exact model says"
-        highest = "the highest within the budget" if any(r.problem for r in self.rows) else "the highest looked at"
-        if row.lost <= TOLERANCE:
-            return Choice(
-                True, row.degree, f"degree {row.degree}: the least that is close enough; {share}. {_cost(row)}"
-            )
-        help_ = "What would help: " + "; ".join(self._help(row))
-        if row.lost <= USELESS:
-            reason = f"degree {row.degree}: {highest}, but {share}. {_cost(row)} {help_}"
-            return Choice(True, row.degree, reason)
-        reason = f"do not use taylorkern here: even at degree {row.degree}, {highest}, {share}"
-        return Choice(False, row.degree, f"{reason}. {help_}")
-
-    def _help(self, row):
-        """What would bring the cut kernel closer."""
-        beyond = [other for other in self.rows if other.problem and other.lost <= TOLERANCE]
-        if beyond:
-            yield f"a larger budget: degree {beyond[0].degree} would do, but {beyond[0].problem}"
-        elif not any(other.problem for other in self.rows):
-            yield f"a higher degree than {row.degree}"
-        column, energy = int(np.argmax(self._energy)), self._energy.max()
-        if energy > 0.5 and len(self._energy) > 2:
-            yield f"scaling: column {column} has {100 * energy:.0f} % of the squared distances"
-        if row.residual > CLOSE:
-            factor = brentq(lambda f: gammainc(row.degree + 1, np.exp(f) * self._norms).mean() - CLOSE, -99, 0)
-            yield f"a smaller gamma: {self.gamma * np.exp(factor):.2g}, not {self.gamma:.2g}"
-        if "n_cells" in TaylorSVC._get_param_names():
-            yield "n_cells, to expand around several centres"
-        if row.fourier_error < row.kernel_error:
-            yield f"{row.n_fourier} random Fourier features (RBFSampler): as many operations, and closer to the kernel"
-        if self.n_rows <= FEW_ROWS:
-            yield f"the exact kernel (sklearn.svm.SVC), quick enough with {self.n_rows} rows"
-
-    def plot(self, ax=None):
-        """Draw errors and seconds by degree; needs matplotlib.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, default=None
-            Where to; None: on a new figure.
-
-        Returns
-        -------
-        ax : matplotlib.axes.Axes
-        """
-        if ax is None:
-            import matplotlib.pyplot as plt
-
-            ax = plt.figure().add_subplot()
-        degrees = [row.degree for row in self.rows]
-        for name, label in DRAWN.items():
-            ax.plot(degrees, [getattr(row, name) for row in self.rows], marker="o", label=label)
-        ax.axhline(TOLERANCE, color="grey", linewidth=0.5)
-        ax.set(xlabel="degree", ylabel="error", yscale="log", xticks=degrees)
-        beside = ax.twinx()
-        seconds = [row.epoch_seconds if isnan(row.fit_seconds) else row.fit_seconds for row in self.rows]
-        what = "seconds of an epoch" if isnan(self.rows[0].fit_seconds) else "seconds of a fit"
-        beside.plot(degrees, seconds, color="black", linestyle=":", label=what)
-        beside.set(ylabel=what, yscale="log")
-        lines = ax.get_lines()[: len(DRAWN)] + beside.get_lines()
-        ax.legend(lines, [line.get_label() for line in lines], fontsize="small")
-        return ax
-
-    def _cells(self):
-        """The table as text: a list of lines, the head first."""
-        shown = [list(HEADS)]
-        for row in self.rows:
-            numbers = (row.epoch_seconds, row.fit_seconds)
-            epoch, fit = (_short(n) if row.measured or isnan(n) else f"~{_short(n)}" for n in numbers)
-            others = (row.residual, row.kernel_error, row.theorem1, row.n_fourier, row.fourier_error, row.lost)
-            counts = (row.degree, row.n_cells, row.n_slots, row.monomials, row.monomials_99, row.monomials_worst)
-            shown.append([
-                *map(_short, counts), _readable(row.bytes), _short(row.operations), epoch, fit,
-                *map(_short, others), _short(row.held_out), row.problem,
-            ])  # fmt: skip
-        return shown
-
-    def __str__(self):
-        cells = self._cells()
-        widths = [max(len(line[k]) for line in cells) for k in range(len(HEADS))]
-        lines = ["  ".join(f"{c:>{w}}" for c, w in zip(line, widths, strict=True)).rstrip() for line in cells]
-        return "\n".join([*lines, f"{self.n_rows} rows, gamma {self.gamma:.4g}", str(self.best())])
-
-    __repr__ = __str__
-
-    def _repr_html_(self):
-        head, *lines = self._cells()
-        table = "".join(f"<th>{escape(name)}</th>" for name in head)
-        table = f"<tr>{table}</tr>" + "".join(
-            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in line) + "</tr>" for line in lines
-        )
-        return f"<table>{table}</table><p>{escape(str(self.best()))}</p>"
-
-
-HEADS = (
-    *("degree", "cells", "D", "monomials", "99 %", "worst", "memory", "operations", "epoch s", "fit s", "residual"),
-    *("|K-K~|", "theorem 1", "Fourier", "their |K-K~|", "lost", "held out", "beyond budget"),
-)
-DRAWN = {
-    "lost": "lost of an exact model",
-    "residual": "mean residual",
-    "kernel_error": "mean |K - K~|",
-    "fourier_error": "the same of Fourier features",
-}
 
 
 class _Budget:
@@ -386,7 +211,7 @@ class _Budget:
 
     def time_problem(self, seconds):
         """Why so many seconds are too many, or nothing."""
-        return "" if seconds <= self.seconds else f"{_short(seconds)} s are more than {_short(self.seconds)} s"
+        return "" if seconds <= self.seconds else f"{short(seconds)} s are more than {short(self.seconds)} s"
 
 
 def _count_rows(X):
@@ -409,12 +234,32 @@ def _check_degrees(degrees):
     return degrees
 
 
+def _check_views(cells, components):
+    """(n_cells, n_components) of all lines of a degree, in rising order."""
+    try:
+        cells, components = set(cells), set(components)
+    except TypeError:
+        raise ValueError(f"cells and components must be collections; got {cells!r} and {components!r}") from None
+    for number in cells:
+        check_count("cells", number)
+    for number in components - {None}:
+        check_count("components", number)
+    ordered = sorted(cells), sorted(components, key=lambda number: number or 0)
+    views = [(n, k) for n, k in product(*ordered) if n == 1 or k is None]
+    if not views:
+        raise ValueError(f"cells {ordered[0]} and components {ordered[1]} leave nothing to look at together")
+    return views
+
+
 def _model(y, estimator, parameters):
     """The estimator that is to be trained."""
     if estimator is None:
         estimator = TaylorSVR if y is not None and str(type_of_target(y)).startswith("continuous") else TaylorSVC
     if estimator not in (TaylorSVC, TaylorSVR):
         raise ValueError(f"estimator must be TaylorSVC or TaylorSVR; got {estimator!r}")
+    for name, said in (("n_cells", "cells"), ("n_components", "components")):
+        if name in parameters:
+            raise ValueError(f"plan looks at several {name}: give {said}=({parameters[name]!r},)")
     for name in parameters:
         if name == "degree" or name not in estimator._get_param_names():
             raise ValueError(f"{estimator.__name__} has no parameter {name!r} that plan takes")
@@ -423,20 +268,3 @@ def _model(y, estimator, parameters):
     model = estimator(**parameters)
     model._check_parameters()
     return model
-
-
-def _told(row):
-    cost = _cost(row)
-    return row.problem or cost[0].lower() + cost[1:-1]
-
-
-def _cost(row):
-    what, seconds = ("An epoch", row.epoch_seconds) if isnan(row.fit_seconds) else ("A fit", row.fit_seconds)
-    return f"{what} takes about {_short(seconds)} s, and training {_readable(row.bytes)}."
-
-
-def _short(number):
-    """Three digits; nothing for NaN."""
-    if isnan(number):
-        return ""
-    return str(number) if isinstance(number, int) and number < 10**6 else f"{number:.3g}"

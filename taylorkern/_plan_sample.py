@@ -7,9 +7,9 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from ._degree import SAMPLE, cut_shares, draw, targets_of
+from ._degree import SAMPLE, draw
 from ._expansion import Expansion, resolve_gamma
-from ._rows import Rows, _check_sparse_structure, check_rows
+from ._rows import _check_sparse_structure, check_rows
 from ._shift import choose_shift
 from .kernel import _pair_products
 
@@ -20,7 +20,7 @@ PAIRS = 20_000
 
 
 class Sample:
-    """Rows that are looked at, in random order: as given, shifted, and with the kernel of some pairs."""
+    """Rows that are looked at, in random order: as given, shifted, and with the exact kernel of some pairs."""
 
     def __init__(self, X, y, n_rows, model):
         if sparse.issparse(X):
@@ -34,12 +34,11 @@ class Sample:
         self.expansion = Expansion(self.X.shape[1], degree=1, gamma=self.gamma, kernel=model.kernel, coef0=model.coef0)
         self.shift = choose_shift(self.X, model.shift, self.expansion)
         self.looked_at = self.moved(self.X[:LOOKED_AT])
-        self.lengths = np.concatenate([lengths for _, lengths in Rows(self.looked_at).lengths()])
         scale2 = self.expansion.scale**2
         self.norms = scale2 * row_norms(self.looked_at, squared=True).astype(np.float64)
-        i, j = np.random.RandomState(0).randint(self.looked_at.shape[0], size=(2, PAIRS))
-        self.z = scale2 * _pair_products(self.looked_at, i, j)
-        self.exponent = -(self.norms[i] + self.norms[j]) / 2
+        self.pairs = i, j = np.random.RandomState(0).randint(self.looked_at.shape[0], size=(2, PAIRS))
+        z = scale2 * _pair_products(self.looked_at, i, j)
+        self.exact = np.exp(z - (self.norms[i] + self.norms[j]) / 2)
         few = draw(n_rows, SAMPLE)  # the rows that degree="auto" would take
         self.few = self.moved(check_rows(_safe_indexing(X, few)).astype(self.X.dtype, copy=False))
         self.few_y = None if y is None else y[few]
@@ -48,21 +47,6 @@ class Sample:
     def moved(self, X):
         """Rows as they are walked."""
         return X if self.shift is None else self.shift(X)
-
-    def shares(self, degrees, model):
-        """What each degree loses."""
-        targets = None if self.few_y is None else targets_of(self.few_y, is_classifier(model))
-        return cut_shares(self.few, targets, degrees, gamma=self.gamma, C=float(model.C), n_rows=self.n_rows)
-
-    def expansion_at(self, degree):
-        """The expansion of a degree."""
-        own = self.expansion
-        return Expansion(own.n_columns, degree=degree, gamma=own.gamma, kernel=own.kernel, coef0=own.coef0)
-
-    def kernels(self, degree):
-        """The exact and the cut kernel of the pairs."""
-        series = Expansion(1, degree=degree, gamma=self.gamma).series(self.z.copy())
-        return np.exp(self.z + self.exponent), np.nan_to_num(series * np.exp(self.exponent))
 
     def energy(self):
         """Each column's share of the squared distances."""

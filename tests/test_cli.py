@@ -696,6 +696,16 @@ def test_plan_tells_machines_what_it_tells_in_python(files, capsys):
     assert facts["best"]["degree"] == same.best().degree
 
 
+def test_plan_looks_at_cells_and_axes(files, capsys):
+    arguments = ["--degrees", "1-2", "--cells", "1,4", "--components", "all,3", str(files / "two")]
+    assert main(["plan", "--json", *arguments]) == 0
+    told = capsys.readouterr()
+    table = json.loads(told.out)["table"]
+    found = [(row["n_cells"], row["n_components"], row["degree"]) for row in table]
+    assert found == [(1, None, 1), (1, None, 2), (1, 3, 1), (1, 3, 2), (4, None, 1), (4, None, 2)]
+    assert "degree 1, 3 axes: a fit takes" in told.err and "degree 2, 4 cells: a fit takes" in told.err
+
+
 def test_plan_ends_well_where_it_advises_against_taylorkern(files, tmp_path):
     X = np.random.default_rng(0).uniform(-1, 1, size=(1000, 6)) * [1, 1, 100, 1, 1, 1]
     dump_svmlight_file(X, X[:, 0] * X[:, 1] > 0, str(tmp_path / "wide"), zero_based=False)
@@ -786,6 +796,9 @@ def test_a_wrong_option_exits_with_2(tmp_path, name):
         (["plan", "--degrees", "two", "two"], "two is not degrees"),
         (["plan", "--budget-memory", "2 apples", "two"], "got {'seconds': None, 'bytes': '2 apples'}"),
         (["plan", "--budget-seconds", "0", "two"], "0 is not above 0"),
+        (["plan", "--cells", "1,0", "two"], "--cells: 0 is less than 1"),
+        (["plan", "--components", "most", "two"], "--components: invalid"),
+        (["plan", "--cells", "2", "--components", "3", "two"], "leave nothing to look at"),
         (["plan", "-s", "3", "--loss", "hinge", "numbers"], "loss must be one of epsilon_insensitive"),
         (
             ["plan", "--plot", "plan.txt", "two"],

@@ -3,7 +3,7 @@
 import pickle
 import re
 import tracemalloc
-from math import comb, isnan
+from math import comb, factorial, isnan
 
 import numpy as np
 import pytest
@@ -14,7 +14,19 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import taylorkern
-from taylorkern import TaylorFeatures, TaylorSVC, TaylorSVR, _degree, _memory, _pace, _plan_sample, plan, taylor_kernel
+from taylorkern import (
+    TaylorFeatures,
+    TaylorSVC,
+    TaylorSVR,
+    _degree,
+    _memory,
+    _pace,
+    _plan,
+    _plan_sample,
+    plan,
+    taylor_kernel,
+)
+from taylorkern._cells import choose_cells
 from taylorkern.kernel import fourier_error, kernel_error, residual, theorem1_bound
 
 slow = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -324,6 +336,144 @@ def test_the_plot_shows_errors_and_seconds():
     np.testing.assert_array_equal(beside.get_lines()[0].get_ydata(), [row.epoch_seconds for row in table])
 
 
+# Cells and axes.
+
+
+def localised(X, gamma, degree, views):
+    """(K, K~, mean residual) of rows in views of them: (shifted rows, |x|^2 of whole rows, cells) each."""
+    exact, cut, residuals = 0, 0, 0
+    for Z, squares, cell in views:
+        same = cell[:, None] == cell
+        series = sum((2 * gamma * Z @ Z.T) ** k / factorial(k) for k in range(degree + 1))
+        K = same * series * np.exp(-gamma * (squares[:, None] + squares))
+        exact, cut = exact + same * rbf_kernel(X, gamma=gamma) / len(views), cut + K / len(views)
+        residuals = residuals + (1 - np.diag(K)) / len(views)
+    return exact, cut, residuals.mean()
+
+
+def views_of(X, n_cells, n_partitions, n_components):
+    """The views of rows, by plain numpy, from the centres or axes that a plan takes."""
+    if n_components is not None:
+        centred = X - X.mean(axis=0)
+        axes = np.linalg.svd(centred, full_matrices=False)[2][:n_components]
+        return [(centred @ axes.T, (centred**2).sum(axis=1), np.zeros(len(X)))]
+    cells = choose_cells(X, n_cells, n_partitions, 2, np.random.RandomState(0))
+    views = []
+    for partition in cells.partitions:
+        assert (partition.use >= 0).all()  # the columns are continuous
+        cell = np.argmin(((X[:, None] - partition.centres[:, partition.use]) ** 2).sum(axis=2), axis=1)
+        Z = X - partition.by[cell]
+        views.append((Z, (Z**2).sum(axis=1), cell))
+    return views
+
+
+@pytest.mark.parametrize(("n_cells", "n_partitions", "n_components"), [(5, 1, None), (4, 3, None), (1, 1, 3)])
+def test_cells_and_axes_are_compared_with_the_localised_exact_kernel(n_cells, n_partitions, n_components):
+    X, gamma, C = numbers(800, 5), 1.5, 4.0
+    y = X[:, 0] * X[:, 1] > 0
+    table = plan(
+        X, y, gamma=gamma, C=C, degrees=[1, 3], cells=[n_cells], components=[n_components], n_partitions=n_partitions
+    )
+    order = _degree.draw(800, 800)
+    X, y = X[order], _degree.targets_of(y[order], True)
+    views = views_of(X, n_cells, n_partitions, n_components)
+    for row in table:
+        exact, cut, mean_residual = localised(X, gamma, row.degree, views)
+        assert (row.n_cells, row.n_components) == (n_cells, n_components)
+        assert row.residual == pytest.approx(mean_residual, rel=1e-9)
+        assert row.kernel_error == pytest.approx(np.abs(exact - cut).mean(), rel=0.1)  # of sampled pairs
+        alpha = np.linalg.solve(exact[:400, :400] + 400 / (2 * C * 800) * np.eye(400), y[:400])
+        lost = (exact - cut)[400:, :400] @ alpha
+        assert row.lost == pytest.approx(np.linalg.norm(lost) / np.linalg.norm(exact[400:, :400] @ alpha), rel=1e-6)
+        n_columns = n_components or 5
+        assert row.n_slots == n_cells * n_partitions * comb(n_columns + row.degree, row.degree)
+        assert row.monomials == row.monomials_worst == n_partitions * comb(n_columns + row.degree, row.degree)
+        assert row.operations == 800 * row.monomials
+    assert table[1].lost < table[0].lost
+
+
+def test_cells_of_sparse_rows_have_the_monomials_that_training_walks():
+    X, y = sparse_rows(600), np.arange(600) % 2
+    for row in plan(X, y, degrees=[2], cells=[1, 3], components=[None, 4]):
+        model = TaylorSVC(degree=2, n_cells=row.n_cells, n_components=row.n_components, random_state=0)
+        order = _degree.draw(600, 600)
+        model.fit(X[order], y[order])
+        forms = list(model._shift.rows(X[order]).forms())
+        counts = [comb(m + 2, 2) for form in forms for _, lengths in form.lengths() for m in lengths.tolist()]
+        assert row.monomials == pytest.approx(np.mean(counts)) and row.monomials_worst == max(counts)
+        assert row.n_slots == model.n_slots_
+
+
+@pytest.mark.parametrize("solver", ["dual", "adagrad"])
+@slow
+def test_memory_with_cells_or_axes_is_what_training_asks_for(solver):
+    X, y = numbers(500), np.arange(500) % 2
+    table = plan(X, y, degrees=[2], cells=(1, 4), components=(None, 3), solver=solver, max_iter=2)
+    assert [(row.n_cells, row.n_components) for row in table] == [(1, None), (1, 3), (4, None)]
+    for row in table:
+        chosen = {"n_cells": row.n_cells, "n_components": row.n_components}
+        model = TaylorSVC(degree=2, solver=solver, max_iter=2, memory_limit=row.bytes, **chosen).fit(X, y)
+        with pytest.raises(ValueError, match=f"would take {row.bytes} bytes"):
+            model.set_params(memory_limit=row.bytes - 1).fit(X, y)
+
+
+def test_seconds_are_those_of_models_with_as_many_cells_and_axes(monkeypatch):
+    seen = []
+
+    def measure(model, X, y, held_out, n_rows, guess, n_touched):
+        seen.append((model.n_cells, model.n_components, model.degree, n_touched >= 2**16))
+        return _pace.Pace(1.0, 2.0, 0.25, True)
+
+    monkeypatch.setattr(_plan, "measure", measure)
+    X = numbers()
+    table = plan(X, X[:, 0] > 0, degrees=[1, 2], cells=[8, 1], components=[3, None])
+    assert seen == [
+        *((1, None, degree, False) for degree in (1, 2)),
+        *((1, 3, degree, False) for degree in (1, 2)),
+        *((8, None, degree, True) for degree in (1, 2)),
+    ]
+    assert all(row.fit_seconds == 2.0 and row.held_out == 0.25 for row in table)
+
+
+def test_cells_are_for_when_no_degree_without_them_is_close_enough():
+    X = numbers(300)
+    y = X[:, 0] * X[:, 1] > 0
+    table = plan(X, y, degrees=[1, 2], cells=(1, 2, 4), components=(None, 3))
+
+    def best(**lost):
+        table.rows = tuple(
+            row._replace(lost=lost.get(f"c{row.n_cells}a{row.n_components or 0}r{row.degree}", 0.5))
+            for row in table.rows
+        )
+        return table.best()
+
+    def chosen(**lost):
+        choice = best(**lost)
+        return choice.degree, choice.n_cells, choice.n_components
+
+    assert chosen(c1a0r2=0.1, c2a0r1=0.0) == (2, 1, None)
+    assert chosen(c4a0r1=0.0, c2a0r2=0.1) == (2, 2, None)
+    assert chosen(c1a3r2=0.1, c2a0r1=0.0) == (2, 1, 3)
+    assert chosen(c2a0r1=0.4, c2a0r2=0.45) == (2, 2, None)  # none is enough: the one that loses least
+    assert "degree 2, 2 cells" in str(table.best()) and "more cells than 4" in str(table.best())
+    assert "exact within cells" in str(table.best())
+
+
+def test_the_table_and_the_plot_tell_cells_and_axes_apart():
+    table = plan(numbers(), degrees=[1, 2], cells=(1, 3), components=(None, 2))
+    head, *lines = str(table).splitlines()[:-2]
+    assert head.split()[:4] == ["degree", "cells", "axes", "D"]
+    assert [line.split()[:2] for line in lines] == [[r, n] for n in "113" for r in "12"]
+    assert lines[2].split()[2] == "2"
+    pytest.importorskip("matplotlib")
+    from matplotlib.figure import Figure
+
+    ax = table.plot(Figure().add_subplot())
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert len(labels) == len(set(labels)) == 15
+    assert "mean |K - K~|, 3 cells" in labels and "seconds of an epoch, 2 axes" in labels
+
+
 # The choice.
 
 
@@ -432,6 +582,12 @@ def test_one_row_and_labels_of_which_one_is_rare():
         ({"shift": "far"}, "shift must be .*'far'"),
         ({"kernel": "polynomial"}, "plan is for the gaussian kernel; got kernel='polynomial'"),
         ({"degree": 3}, "no parameter 'degree'"),
+        ({"n_cells": 4}, r"plan looks at several n_cells: give cells=\(4,\)"),
+        ({"n_components": 4}, r"plan looks at several n_components: give components=\(4,\)"),
+        ({"cells": 4}, "cells and components must be collections; got 4"),
+        ({"cells": [0]}, "cells must be an integer .*0"),
+        ({"components": ["most"]}, "components must be an integer .*'most'"),
+        ({"cells": [2], "components": [3]}, "leave nothing to look at"),
         ({"estimator": TaylorFeatures}, "estimator must be TaylorSVC or TaylorSVR"),
         ({"y": [1, 2]}, "inconsistent numbers of samples"),
         ({"X": 5}, "X must hold rows and columns; got int"),
