@@ -27,7 +27,7 @@ class PlanRow(NamedTuple):
     n_components: int | None
     """The number of principal axes along which it is expanded; None: the columns are."""
     n_slots: int
-    """The number of monomials, D = C(d + r, r); with cells, of all of them."""
+    """The number of monomials, D = C(d + r, r); with cells, of all of them together, as the sample has them."""
     monomials: float
     """Nonzero monomials of a row as it is walked, on average."""
     monomials_99: int
