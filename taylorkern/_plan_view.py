@@ -73,7 +73,8 @@ class View:
         X = rows.X
         if is_csr(X):
             X = sparse.csr_array((X.data, X.indices, X.indptr), shape=X.shape)
-        return Form(X, rows.squares(), rows.beyond, rows.core.base if self.n_cells > 1 else None)
+        squares, beyond = rows.squares()
+        return Form(X, squares, beyond, rows.core.base if self.n_cells > 1 else None)
 
     def n_slots(self, degree):
         """The number of monomials in all tables."""
