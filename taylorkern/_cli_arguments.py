@@ -112,7 +112,7 @@ def _train(command):
     add("--cells", type=_count, default=1, metavar="N",
         help="expand around so many centres, for small bandwidths (default: 1)")  # fmt: skip
     add("--partitions", type=_count, default=1, metavar="N", help="divide rows into cells so many times (default: 1)")
-    add("--components", type=_count, metavar="N", help="expand along so many principal axes, for long rows")
+    add("--axes", type=_count, metavar="N", help="expand along so many principal axes, for long rows")
     add("--no-shift", action="store_true", help="expand the rows as they are given")
     add("--stream", action="store_true",
         help="read DATA anew for each epoch, in memory that does not grow with it; it may be part-*.gz")  # fmt: skip
@@ -138,7 +138,7 @@ def _plan(command):
     add("-c", dest="C", type=_positive, default=1.0, metavar="C", help="the weight of the losses (default: 1)")
     add("--degrees", type=_degrees, default=range(1, 9), metavar="DEGREES", help="as 1-6 or 1,2,4 (default: 1-8)")
     add("--cells", type=_cells, default=(1,), metavar="NUMBERS", help="of cells to look at, as 1,16,64 (default: 1)")
-    add("--components", type=_components, default=(None,), metavar="NUMBERS",
+    add("--axes", type=_axes, default=(None,), metavar="NUMBERS",
         help="of principal axes to look at, as all,40 (default: all, the columns)")  # fmt: skip
     add("--budget-seconds", type=_positive, metavar="SECONDS", help="that a fit may take (default: any)")
     add("--budget-memory", metavar="BYTES", help="that training may take, as 2GB or 500MiB (default: what is free)")
@@ -290,7 +290,7 @@ def _cells(text):
     return tuple(map(_count, text.split(",")))
 
 
-def _components(text):
+def _axes(text):
     return tuple(None if part == "all" else _count(part) for part in text.split(","))
 
 

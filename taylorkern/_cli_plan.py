@@ -20,7 +20,7 @@ def plan(options):
     if options.loss is not None:
         parameters["loss"] = options.loss
     estimator = TaylorSVR if options.machine == REGRESSION else TaylorSVC
-    views = {"cells": options.cells, "components": options.components}
+    views = {"cells": options.cells, "axes": options.axes}
     try:
         _Budget(budget)
         _check_views(**views)

@@ -112,7 +112,7 @@ def _estimator(options):
     parameters = {name: getattr(options, name) for name in names}
     parameters |= {"n_jobs": options.jobs, "random_state": options.seed}
     parameters |= {"shift": None if options.no_shift else "auto"}
-    parameters |= {"n_cells": options.cells, "n_partitions": options.partitions, "n_components": options.components}
+    parameters |= {"n_cells": options.cells, "n_partitions": options.partitions, "n_axes": options.axes}
     if options.loss is not None:
         parameters["loss"] = options.loss
     if regression:
@@ -131,13 +131,13 @@ def _estimator(options):
 
 def _check_together(options):
     """Refuse options that do not go together, before anything is read."""
-    used = {"-d auto": options.degree == "auto", "--cells": options.cells > 1, "--components": options.components}
+    used = {"-d auto": options.degree == "auto", "--cells": options.cells > 1, "--axes": options.axes}
     given = [name for name in used if used[name]]
     if len(given) > 1:
         raise Usage(f"{' and '.join(given)} do not go together")
     if options.partitions > 1 and options.cells == 1:
         raise Usage("--partitions says how often rows are divided into cells: give --cells too")
-    if (options.cells > 1 or options.components) and (options.kernel != "gaussian" or options.no_shift):
+    if (options.cells > 1 or options.axes) and (options.kernel != "gaussian" or options.no_shift):
         raise Usage(f"{given[0]} takes the gaussian kernel, and rows that are shifted")
     if options.degree == "auto" and options.kernel == "polynomial":
         raise Usage("-d auto is for kernels that are cut: the polynomial one is not")
@@ -210,8 +210,8 @@ def facts_of(model):
     }
     if getattr(model, "_cells", None) is not None:
         facts["cells"] = [len(partition.centres) for partition in model._cells.partitions]
-    if hasattr(model, "components_"):
-        facts["components"] = len(model.components_)
+    if hasattr(model, "axes_"):
+        facts["axes"] = len(model.axes_)
     if hasattr(model, "classes_"):
         facts["classes"] = model.classes_.tolist()
     if hasattr(model, "n_iter_"):
@@ -234,8 +234,8 @@ def divided(facts):
         n_partitions, cells = len(facts["cells"]), sum(facts["cells"])
         often = f" in {n_partitions} partitions" if n_partitions > 1 else ""
         yield "cells", f"{cells}{often}"
-    if "components" in facts:
-        yield "components", str(facts["components"])
+    if "axes" in facts:
+        yield "axes", str(facts["axes"])
 
 
 def _summary(model, rows, path):

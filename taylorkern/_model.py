@@ -216,8 +216,8 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         return 1 if self._cells is None else max(len(partition.by) for partition in self._cells.partitions)
 
     @property
-    def components_(self):
-        """The axes that `n_components` asked for, [n_components, n_features]."""
+    def axes_(self):
+        """The axes that `n_axes` asked for, [n_axes, n_features]."""
         if not isinstance(getattr(self, "_shift", None), Rotation):
             raise AttributeError(f"this {type(self).__name__} has no principal axes")
         return self._shift.axes.T
@@ -341,7 +341,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
             check_count("n_cells", n_cells)
         check_count("n_partitions", self.n_partitions)
         auto = isinstance(degree, str) and degree == "auto"
-        if self.n_components is not None:
+        if self.n_axes is not None:
             return self._rotate(rows, random, gamma)
         if n_cells == "auto" and not auto and self.kernel == "gaussian":
             n_cells = auto_cells(self, rows, y, sample_weight, random)
@@ -371,15 +371,15 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
 
     def _rotate(self, rows, random, gamma):
         """(the expansion, the rotation) for the first rows that are seen."""
-        check_count("n_components", self.n_components)
+        check_count("n_axes", self.n_axes)
         by_hand = not isinstance(self.shift, str) or self.shift != "auto"
         if self.kernel != "gaussian" or by_hand or self.n_cells != 1 or isinstance(self.degree, str):
             raise ValueError(
-                f"n_components={self.n_components} rotates rows about their mean: that takes the Gaussian kernel, "
+                f"n_axes={self.n_axes} rotates rows about their mean: that takes the Gaussian kernel, "
                 f'shift="auto", a number as the degree and no cells; got kernel={self.kernel!r}, '
                 f"shift={self.shift!r}, degree={self.degree!r}, n_cells={self.n_cells}"
             )
-        rotation = choose_rotation(rows, self.n_components, random)
+        rotation = choose_rotation(rows, self.n_axes, random)
         return self._expand(rotation.axes.shape[1], self.degree, gamma), rotation
 
     def _problem(self, rows, y, sample_weight, meaning, expansion, shift, unit=None, walk_dense=None):

@@ -34,7 +34,7 @@ def plan(
     gamma="scale",
     degrees=range(1, 9),
     cells=(1,),
-    components=(None,),
+    axes=(None,),
     budget=None,
     C=1.0,
     estimator=None,
@@ -62,8 +62,8 @@ def plan(
         tell is what cells cost, and how close the expansion is within them. Whether their number suits all rows it
         cannot tell: in a cell of the sample there are fewer rows to learn from than there will be, so that `held_out`
         is too high for many cells. The exact kernel that is compared to is then 0 between rows of different cells.
-    components : iterable of int or None, default=(None,)
-        Numbers of principal axes (`n_components`) to look at, each with every degree; None are the columns as they are.
+    axes : iterable of int or None, default=(None,)
+        Numbers of principal axes (`n_axes`) to look at, each with every degree; None are the columns as they are.
         Axes and more than one cell do not go together: of these there are no lines.
     budget : float, str or dict, default=None
         What may be spent on a fit: seconds, as a number (without y: on an epoch); or memory beside X, as a string such
@@ -94,7 +94,7 @@ def plan(
     True
     """
     degrees, budget = _check_degrees(degrees), _Budget(budget)
-    views = _check_views(cells, components)
+    views = _check_views(cells, axes)
     n_rows = _count_rows(X)
     model = _model(y, estimator, {"gamma": gamma, "C": C, "random_state": 0, "verbose": 0} | parameters)
     n_outputs = 1
@@ -103,8 +103,8 @@ def plan(
         check_consistent_length(X, y)
         n_outputs = model._n_outputs(model._learn_y(y))
     sample, rows = Sample(X, y, n_rows, model), []
-    for n_cells, n_components in views:
-        view, before = View(sample, model, n_cells, n_components), None
+    for n_cells, n_axes in views:
+        view, before = View(sample, model, n_cells, n_axes), None
         for degree, lost in zip(degrees, view.shares(degrees), strict=True):
             before = _row(degree, float(lost), view, n_outputs, budget, before)
             rows.append(before)
@@ -137,7 +137,7 @@ def _row(degree, lost, view, n_outputs, budget, before):
         epoch, fit = before.epoch_seconds * more, before.fit_seconds * more
     if not problem and of_tables <= TIMED_BYTES:
         known = model.get_params() | {"degree": degree, "gamma": sample.gamma}
-        known |= {"n_cells": view.n_cells, "n_components": view.n_components}
+        known |= {"n_cells": view.n_cells, "n_axes": view.n_axes}
         guess = (4 * epoch if isnan(fit) else fit) / n_rows
         # Centres are found from so many rows at most: the line that is drawn on has to lie beyond them.
         n_touched = max(n_slots / walked, 4 * LEAST_SAMPLE if view.n_cells > 1 else 0)
@@ -157,7 +157,7 @@ def _row(degree, lost, view, n_outputs, budget, before):
     return PlanRow(
         degree=degree,
         n_cells=view.n_cells,
-        n_components=view.n_components,
+        n_axes=view.n_axes,
         n_slots=n_slots,
         monomials=monomials,
         monomials_99=counts[-(-99 * len(counts) // 100) - 1],
@@ -234,20 +234,20 @@ def _check_degrees(degrees):
     return degrees
 
 
-def _check_views(cells, components):
-    """(n_cells, n_components) of all lines of a degree, in rising order."""
+def _check_views(cells, axes):
+    """(n_cells, n_axes) of all lines of a degree, in rising order."""
     try:
-        cells, components = set(cells), set(components)
+        cells, axes = set(cells), set(axes)
     except TypeError:
-        raise ValueError(f"cells and components must be collections; got {cells!r} and {components!r}") from None
+        raise ValueError(f"cells and axes must be collections; got {cells!r} and {axes!r}") from None
     for number in cells:
         check_count("cells", number)
-    for number in components - {None}:
-        check_count("components", number)
-    ordered = sorted(cells), sorted(components, key=lambda number: number or 0)
+    for number in axes - {None}:
+        check_count("axes", number)
+    ordered = sorted(cells), sorted(axes, key=lambda number: number or 0)
     views = [(n, k) for n, k in product(*ordered) if n == 1 or k is None]
     if not views:
-        raise ValueError(f"cells {ordered[0]} and components {ordered[1]} leave nothing to look at together")
+        raise ValueError(f"cells {ordered[0]} and axes {ordered[1]} leave nothing to look at together")
     return views
 
 
@@ -257,7 +257,7 @@ def _model(y, estimator, parameters):
         estimator = TaylorSVR if y is not None and str(type_of_target(y)).startswith("continuous") else TaylorSVC
     if estimator not in (TaylorSVC, TaylorSVR):
         raise ValueError(f"estimator must be TaylorSVC or TaylorSVR; got {estimator!r}")
-    for name, said in (("n_cells", "cells"), ("n_components", "components")):
+    for name, said in (("n_cells", "cells"), ("n_axes", "axes")):
         if name in parameters:
             raise ValueError(f"plan looks at several {name}: give {said}=({parameters[name]!r},)")
     for name in parameters:

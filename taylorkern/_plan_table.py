@@ -24,7 +24,7 @@ class PlanRow(NamedTuple):
     """The degree r."""
     n_cells: int
     """The number of centres around which the kernel is expanded."""
-    n_components: int | None
+    n_axes: int | None
     """The number of principal axes along which it is expanded; None: the columns are."""
     n_slots: int
     """The number of monomials, D = C(d + r, r); with cells, of all of them together, as the sample has them."""
@@ -73,7 +73,7 @@ class Choice(NamedTuple):
     """Why."""
     n_cells: int = 1
     """The number of cells."""
-    n_components: int | None = None
+    n_axes: int | None = None
     """The number of principal axes, or None."""
 
     def __str__(self):
@@ -104,7 +104,7 @@ class Plan(Sequence):
         Returns
         -------
         choice : Choice
-            A named tuple: use, degree, reason, n_cells, n_components.
+            A named tuple: use, degree, reason, n_cells, n_axes.
         """
         within = [row for row in self.rows if not row.problem]
         if not within:
@@ -116,7 +116,7 @@ class Plan(Sequence):
         model = "an exact model" if row.n_cells == 1 else "a model that is exact within cells"
         share = f"the cut takes {short(round(lost) if lost >= 10 else lost)} % of what {model} says"
         highest = "the highest within the budget" if any(r.problem for r in self.rows) else "the highest looked at"
-        what = {"n_cells": row.n_cells, "n_components": row.n_components}
+        what = {"n_cells": row.n_cells, "n_axes": row.n_axes}
         if row.lost <= TOLERANCE:
             reason = f"{_name(row)}: the least that is close enough; {share}. {_cost(row)}"
             return Choice(True, row.degree, reason, **what)
@@ -131,7 +131,7 @@ class Plan(Sequence):
         """Where none is enough: of the highest degrees, each with its cells or axes, the one that loses least."""
         highest: dict = {}
         for row in within:
-            highest[row.n_cells, row.n_components] = row  # degrees rise
+            highest[row.n_cells, row.n_axes] = row  # degrees rise
         return min(highest.values(), key=lambda row: inf if isnan(row.lost) else row.lost)
 
     def _help(self, row):
@@ -144,7 +144,7 @@ class Plan(Sequence):
         column, energy = int(np.argmax(self._energy)), self._energy.max()
         if energy > 0.5 and len(self._energy) > 2:
             yield f"scaling: column {column} has {100 * energy:.0f} % of the squared distances"
-        if row.residual > CLOSE and row.n_cells == 1 and row.n_components is None:
+        if row.residual > CLOSE and row.n_cells == 1 and row.n_axes is None:
             factor = brentq(lambda f: gammainc(row.degree + 1, np.exp(f) * self._norms).mean() - CLOSE, -99, 0)
             yield f"a smaller gamma: {self.gamma * np.exp(factor):.2g}, not {self.gamma:.2g}"
         most = max(other.n_cells for other in self.rows)
@@ -201,13 +201,13 @@ class Plan(Sequence):
             numbers = (row.epoch_seconds, row.fit_seconds)
             epoch, fit = (short(n) if row.measured or isnan(n) else f"~{short(n)}" for n in numbers)
             others = (row.residual, row.kernel_error, row.theorem1, row.n_fourier, row.fourier_error, row.lost)
-            axes = "" if row.n_components is None else str(row.n_components)
+            axes = "" if row.n_axes is None else str(row.n_axes)
             counts = (row.n_slots, row.monomials, row.monomials_99, row.monomials_worst)
             shown.append([
                 str(row.degree), str(row.n_cells), axes, *map(short, counts), _readable(row.bytes),
                 short(row.operations), epoch, fit, *map(short, others), short(row.held_out), row.problem,
             ])  # fmt: skip
-        if all(row.n_components is None for row in self.rows):
+        if all(row.n_axes is None for row in self.rows):
             for line in shown:
                 del line[AXES]
         return shown
@@ -267,8 +267,8 @@ def _rank(row):
 
 
 def _apart(row):
-    if row.n_components is not None:
-        return f", {row.n_components} axes"
+    if row.n_axes is not None:
+        return f", {row.n_axes} axes"
     return "" if row.n_cells == 1 else f", {row.n_cells} cells"
 
 

@@ -44,18 +44,18 @@ class View:
         What is to be trained.
     n_cells : int
         Cells.
-    n_components : int or None
+    n_axes : int or None
         Axes; only with one cell.
     """
 
-    def __init__(self, sample, model, n_cells, n_components):
-        self.sample, self.model, self.n_cells, self.n_components = sample, model, n_cells, n_components
+    def __init__(self, sample, model, n_cells, n_axes):
+        self.sample, self.model, self.n_cells, self.n_axes = sample, model, n_cells, n_axes
         self.shift, random = sample.shift, np.random.RandomState(0)
         if n_cells > 1:
             limits = {"n_jobs": effective_n_jobs(model.n_jobs), "memory_limit": model.memory_limit}
             self.shift = choose_cells(sample.X, n_cells, model.n_partitions, DEGREE, random, **limits)
-        elif n_components is not None:
-            self.shift = choose_rotation(sample.X, n_components, random)
+        elif n_axes is not None:
+            self.shift = choose_rotation(sample.X, n_axes, random)
         if self.is_plain:
             self.rows = Rows(sample.looked_at)
         else:
@@ -67,7 +67,7 @@ class View:
     @property
     def is_plain(self):
         """Whether there are neither cells nor axes."""
-        return self.n_cells == 1 and self.n_components is None
+        return self.n_cells == 1 and self.n_axes is None
 
     def _form(self, rows):
         X = rows.X

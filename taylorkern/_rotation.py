@@ -88,7 +88,7 @@ def _part(X, first, last):
     return X.part(first, last) if hasattr(X, "part") else X[first:last]
 
 
-def choose_rotation(X, n_components, random):
+def choose_rotation(X, n_axes, random):
     """The principal axes of training rows, as `check_rows` returns them; fewer where there are not as many."""
     from sklearn.decomposition import PCA
     from threadpoolctl import threadpool_limits
@@ -98,12 +98,12 @@ def choose_rotation(X, n_components, random):
         some = X[np.sort(random.permutation(X.shape[0])[:SAMPLE])]
     some = some.astype(np.float64)
     n_rows, n_features = some.shape
-    k = min(n_components, max(n_rows - 1, 1), n_features)  # about their mean n rows have n - 1 directions at most
+    k = min(n_axes, max(n_rows - 1, 1), n_features)  # about their mean n rows have n - 1 directions at most
     if _all_equal(some):
         row = some[:1].toarray()[0] if is_csr(some) else some[0]
         return Rotation(row, np.eye(n_features, k))
     solver = "arpack" if is_csr(some) else "auto"
-    if n_features <= max(COVARIANCE, n_components):
+    if n_features <= max(COVARIANCE, n_axes):
         solver = "covariance_eigh"
     with threadpool_limits(limits=1):  # the order in which threads add up would show in the last bits
         pca = PCA(k, svd_solver=solver, random_state=random).fit(some)

@@ -75,7 +75,7 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
     n_partitions : int, default=1
         Rows are divided into cells so many times, and the kernel is the mean of them: no row is near the border of a
         cell in all of them. Training takes as many times longer.
-    n_components : int, default=None
+    n_axes : int, default=None
         Rows are expanded along so many of their principal axes; what lies beyond those only counts for the norm of a
         row. For long rows, such as images, whose monomials are too many: the Gaussian kernel does not change when rows
         are rotated, and most of them lies along the first axes. The names of monomials are then those of axes.
@@ -189,7 +189,7 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
         shift="auto",
         n_cells=1,
         n_partitions=1,
-        n_components=None,
+        n_axes=None,
         multi_class="ovr",
         class_weight=None,
         tol=1e-3,
@@ -211,7 +211,7 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
         self.shift = shift
         self.n_cells = n_cells
         self.n_partitions = n_partitions
-        self.n_components = n_components
+        self.n_axes = n_axes
         self.multi_class = multi_class
         self.class_weight = class_weight
         self.tol = tol
@@ -618,7 +618,7 @@ class TaylorSVR(RegressorMixin, TaylorModel):
         What is subtracted from each row before it is expanded; see `TaylorSVC`.
     n_cells, n_partitions : int, default=1
         Cells, and how many times rows are divided into them; see `TaylorSVC`.
-    n_components : int, default=None
+    n_axes : int, default=None
         The number of principal axes; see `TaylorSVC`.
     center : bool, default=True
         Whether the (weighted) mean of the targets is subtracted before training, and added to predictions.
@@ -704,7 +704,7 @@ class TaylorSVR(RegressorMixin, TaylorModel):
         shift="auto",
         n_cells=1,
         n_partitions=1,
-        n_components=None,
+        n_axes=None,
         center=True,
         tol=1e-3,
         max_iter=1000,
@@ -726,7 +726,7 @@ class TaylorSVR(RegressorMixin, TaylorModel):
         self.shift = shift
         self.n_cells = n_cells
         self.n_partitions = n_partitions
-        self.n_components = n_components
+        self.n_axes = n_axes
         self.center = center
         self.tol = tol
         self.max_iter = max_iter

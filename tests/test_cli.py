@@ -278,7 +278,7 @@ def leftovers(folder):
         (["--solver", "adagrad"], {"solver": "adagrad"}),
         (["-d", "auto", "-g", "0.1"], {"degree": "auto", "gamma": 0.1}),
         (["--cells", "4", "--partitions", "2"], {"n_cells": 4, "n_partitions": 2}),
-        (["--components", "5"], {"n_components": 5}),
+        (["--axes", "5"], {"n_axes": 5}),
     ],
 )
 def test_train_makes_the_model_that_the_estimator_makes(files, tmp_path, arguments, expected):
@@ -612,7 +612,7 @@ def test_info_knows_every_kind_of_model(tmp_path, capsys):
     [
         (["--cells", "4", "--partitions", "2"], "cells 8 in 2 partitions", {"cells": [4, 4]}),
         (["--cells", "3"], "cells 3", {"cells": [3]}),
-        (["--components", "4"], "components 4", {"components": 4}),
+        (["--axes", "4"], "axes 4", {"axes": 4}),
     ],
 )
 def test_models_with_cells_or_axes_are_predicted_with_told_and_converted(files, tmp_path, options, line, fact):
@@ -622,7 +622,7 @@ def test_models_with_cells_or_axes_are_predicted_with_told_and_converted(files, 
     told = [" ".join(line.split()) for line in command("info", model).stdout.splitlines()]
     assert line in told and f"monomials {load(model).n_slots_}" in told
     facts = json.loads(command("info", "--json", model).stdout)
-    assert {name: facts[name] for name in ("cells", "components") if name in facts} == fact
+    assert {name: facts[name] for name in ("cells", "axes") if name in facts} == fact
     assert command("predict", files / "five", model, tmp_path / "labels").returncode == 0
     expected = load(model).predict(read_svmlight(files / "five", zero_based=False)[0])
     assert (tmp_path / "labels").read_text().split() == [str(label) for label in expected]
@@ -697,11 +697,11 @@ def test_plan_tells_machines_what_it_tells_in_python(files, capsys):
 
 
 def test_plan_looks_at_cells_and_axes(files, capsys):
-    arguments = ["--degrees", "1-2", "--cells", "1,4", "--components", "all,3", str(files / "two")]
+    arguments = ["--degrees", "1-2", "--cells", "1,4", "--axes", "all,3", str(files / "two")]
     assert main(["plan", "--json", *arguments]) == 0
     told = capsys.readouterr()
     table = json.loads(told.out)["table"]
-    found = [(row["n_cells"], row["n_components"], row["degree"]) for row in table]
+    found = [(row["n_cells"], row["n_axes"], row["degree"]) for row in table]
     assert found == [(1, None, 1), (1, None, 2), (1, 3, 1), (1, 3, 2), (4, None, 1), (4, None, 2)]
     assert "degree 1, 3 axes: a fit takes" in told.err and "degree 2, 4 cells: a fit takes" in told.err
 
@@ -776,9 +776,9 @@ def test_a_wrong_option_exits_with_2(tmp_path, name):
         (["train", "--loss", "squared_error", "two"], "loss must be one of hinge"),
         (["train", "--multi-class", "multinomial", "two"], "goes with loss='log_loss'"),
         (["train", "--cells", "2", "-d", "auto", "two"], "-d auto and --cells do not go together"),
-        (["train", "--cells", "2", "--components", "3", "two"], "--cells and --components do not go together"),
+        (["train", "--cells", "2", "--axes", "3", "two"], "--cells and --axes do not go together"),
         (["train", "--partitions", "2", "two"], "give --cells too"),
-        (["train", "--components", "2", "-t", "1", "two"], "--components takes the gaussian kernel"),
+        (["train", "--axes", "2", "-t", "1", "two"], "--axes takes the gaussian kernel"),
         (
             ["train", "--cells", "2", "--no-shift", "two"],
             "--cells takes the gaussian kernel, and rows that are shifted",
@@ -797,8 +797,8 @@ def test_a_wrong_option_exits_with_2(tmp_path, name):
         (["plan", "--budget-memory", "2 apples", "two"], "got {'seconds': None, 'bytes': '2 apples'}"),
         (["plan", "--budget-seconds", "0", "two"], "0 is not above 0"),
         (["plan", "--cells", "1,0", "two"], "--cells: 0 is less than 1"),
-        (["plan", "--components", "most", "two"], "--components: invalid"),
-        (["plan", "--cells", "2", "--components", "3", "two"], "leave nothing to look at"),
+        (["plan", "--axes", "most", "two"], "--axes: invalid"),
+        (["plan", "--cells", "2", "--axes", "3", "two"], "leave nothing to look at"),
         (["plan", "-s", "3", "--loss", "hinge", "numbers"], "loss must be one of epsilon_insensitive"),
         (
             ["plan", "--plot", "plan.txt", "two"],

@@ -72,7 +72,7 @@ CASES = {
     "class weights": (TaylorSVC, {"class_weight": {1: 2.0, -1: 0.5}}, lambda X, y: y),
     "labels": (TaylorSVC, {"loss": "log_loss"}, lambda X, y: np.column_stack([y > 0, X[:, 0] > 0]).astype(int)),
     "cells": (TaylorSVC, {"n_cells": 3, "n_partitions": 2}, lambda X, y: y),
-    "axes": (TaylorSVC, {"n_components": 2}, lambda X, y: y),
+    "axes": (TaylorSVC, {"n_axes": 2}, lambda X, y: y),
     "numbers": (TaylorSVR, {}, lambda X, y: X[:, 0] * X[:, 1] + 3),
     "squared errors": (TaylorSVR, {"loss": "squared_error"}, lambda X, y: X[:, :2] * X[:, 1:3] + 3),
 }

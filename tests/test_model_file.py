@@ -619,7 +619,7 @@ def mutated_files():
         (TaylorFeatures(degree=2, kernel=(1.0, 2.0, 1.0)).fit(X), X),
         (TaylorSVC(degree=2, n_cells=2, n_partitions=2, max_iter=2).fit(S, np.arange(12) % 2), S),
         (TaylorSVR(degree=2, n_cells=3, max_iter=2).fit(X, X), X),
-        (TaylorSVC(degree=2, n_components=2, max_iter=2).fit(S, np.arange(12) % 2), S),
+        (TaylorSVC(degree=2, n_axes=2, max_iter=2).fit(S, np.arange(12) % 2), S),
     ]
 
 

@@ -351,11 +351,11 @@ def localised(X, gamma, degree, views):
     return exact, cut, residuals.mean()
 
 
-def views_of(X, n_cells, n_partitions, n_components):
+def views_of(X, n_cells, n_partitions, n_axes):
     """The views of rows, by plain numpy, from the centres or axes that a plan takes."""
-    if n_components is not None:
+    if n_axes is not None:
         centred = X - X.mean(axis=0)
-        axes = np.linalg.svd(centred, full_matrices=False)[2][:n_components]
+        axes = np.linalg.svd(centred, full_matrices=False)[2][:n_axes]
         return [(centred @ axes.T, (centred**2).sum(axis=1), np.zeros(len(X)))]
     cells = choose_cells(X, n_cells, n_partitions, 2, np.random.RandomState(0))
     views = []
@@ -367,25 +367,23 @@ def views_of(X, n_cells, n_partitions, n_components):
     return views
 
 
-@pytest.mark.parametrize(("n_cells", "n_partitions", "n_components"), [(5, 1, None), (4, 3, None), (1, 1, 3)])
-def test_cells_and_axes_are_compared_with_the_localised_exact_kernel(n_cells, n_partitions, n_components):
+@pytest.mark.parametrize(("n_cells", "n_partitions", "n_axes"), [(5, 1, None), (4, 3, None), (1, 1, 3)])
+def test_cells_and_axes_are_compared_with_the_localised_exact_kernel(n_cells, n_partitions, n_axes):
     X, gamma, C = numbers(800, 5), 1.5, 4.0
     y = X[:, 0] * X[:, 1] > 0
-    table = plan(
-        X, y, gamma=gamma, C=C, degrees=[1, 3], cells=[n_cells], components=[n_components], n_partitions=n_partitions
-    )
+    table = plan(X, y, gamma=gamma, C=C, degrees=[1, 3], cells=[n_cells], axes=[n_axes], n_partitions=n_partitions)
     order = _degree.draw(800, 800)
     X, y = X[order], _degree.targets_of(y[order], True)
-    views = views_of(X, n_cells, n_partitions, n_components)
+    views = views_of(X, n_cells, n_partitions, n_axes)
     for row in table:
         exact, cut, mean_residual = localised(X, gamma, row.degree, views)
-        assert (row.n_cells, row.n_components) == (n_cells, n_components)
+        assert (row.n_cells, row.n_axes) == (n_cells, n_axes)
         assert row.residual == pytest.approx(mean_residual, rel=1e-9)
         assert row.kernel_error == pytest.approx(np.abs(exact - cut).mean(), rel=0.1)  # of sampled pairs
         alpha = np.linalg.solve(exact[:400, :400] + 400 / (2 * C * 800) * np.eye(400), y[:400])
         lost = (exact - cut)[400:, :400] @ alpha
         assert row.lost == pytest.approx(np.linalg.norm(lost) / np.linalg.norm(exact[400:, :400] @ alpha), rel=1e-6)
-        n_columns = n_components or 5
+        n_columns = n_axes or 5
         assert row.n_slots == n_cells * n_partitions * comb(n_columns + row.degree, row.degree)
         assert row.monomials == row.monomials_worst == n_partitions * comb(n_columns + row.degree, row.degree)
         assert row.operations == 800 * row.monomials
@@ -394,8 +392,8 @@ def test_cells_and_axes_are_compared_with_the_localised_exact_kernel(n_cells, n_
 
 def test_cells_of_sparse_rows_have_the_monomials_that_training_walks():
     X, y = sparse_rows(600), np.arange(600) % 2
-    for row in plan(X, y, degrees=[2], cells=[1, 3], components=[None, 4]):
-        model = TaylorSVC(degree=2, n_cells=row.n_cells, n_components=row.n_components, random_state=0)
+    for row in plan(X, y, degrees=[2], cells=[1, 3], axes=[None, 4]):
+        model = TaylorSVC(degree=2, n_cells=row.n_cells, n_axes=row.n_axes, random_state=0)
         order = _degree.draw(600, 600)
         model.fit(X[order], y[order])
         forms = list(model._shift.rows(X[order]).forms())
@@ -408,10 +406,10 @@ def test_cells_of_sparse_rows_have_the_monomials_that_training_walks():
 @slow
 def test_memory_with_cells_or_axes_is_what_training_asks_for(solver):
     X, y = numbers(500), np.arange(500) % 2
-    table = plan(X, y, degrees=[2], cells=(1, 4), components=(None, 3), solver=solver, max_iter=2)
-    assert [(row.n_cells, row.n_components) for row in table] == [(1, None), (1, 3), (4, None)]
+    table = plan(X, y, degrees=[2], cells=(1, 4), axes=(None, 3), solver=solver, max_iter=2)
+    assert [(row.n_cells, row.n_axes) for row in table] == [(1, None), (1, 3), (4, None)]
     for row in table:
-        chosen = {"n_cells": row.n_cells, "n_components": row.n_components}
+        chosen = {"n_cells": row.n_cells, "n_axes": row.n_axes}
         model = TaylorSVC(degree=2, solver=solver, max_iter=2, memory_limit=row.bytes, **chosen).fit(X, y)
         with pytest.raises(ValueError, match=f"would take {row.bytes} bytes"):
             model.set_params(memory_limit=row.bytes - 1).fit(X, y)
@@ -421,12 +419,12 @@ def test_seconds_are_those_of_models_with_as_many_cells_and_axes(monkeypatch):
     seen = []
 
     def measure(model, X, y, held_out, n_rows, guess, n_touched):
-        seen.append((model.n_cells, model.n_components, model.degree, n_touched >= 2**16))
+        seen.append((model.n_cells, model.n_axes, model.degree, n_touched >= 2**16))
         return _pace.Pace(1.0, 2.0, 0.25, True)
 
     monkeypatch.setattr(_plan, "measure", measure)
     X = numbers()
-    table = plan(X, X[:, 0] > 0, degrees=[1, 2], cells=[8, 1], components=[3, None])
+    table = plan(X, X[:, 0] > 0, degrees=[1, 2], cells=[8, 1], axes=[3, None])
     assert seen == [
         *((1, None, degree, False) for degree in (1, 2)),
         *((1, 3, degree, False) for degree in (1, 2)),
@@ -438,18 +436,17 @@ def test_seconds_are_those_of_models_with_as_many_cells_and_axes(monkeypatch):
 def test_cells_are_for_when_no_degree_without_them_is_close_enough():
     X = numbers(300)
     y = X[:, 0] * X[:, 1] > 0
-    table = plan(X, y, degrees=[1, 2], cells=(1, 2, 4), components=(None, 3))
+    table = plan(X, y, degrees=[1, 2], cells=(1, 2, 4), axes=(None, 3))
 
     def best(**lost):
         table.rows = tuple(
-            row._replace(lost=lost.get(f"c{row.n_cells}a{row.n_components or 0}r{row.degree}", 0.5))
-            for row in table.rows
+            row._replace(lost=lost.get(f"c{row.n_cells}a{row.n_axes or 0}r{row.degree}", 0.5)) for row in table.rows
         )
         return table.best()
 
     def chosen(**lost):
         choice = best(**lost)
-        return choice.degree, choice.n_cells, choice.n_components
+        return choice.degree, choice.n_cells, choice.n_axes
 
     assert chosen(c1a0r2=0.1, c2a0r1=0.0) == (2, 1, None)
     assert chosen(c4a0r1=0.0, c2a0r2=0.1) == (2, 2, None)
@@ -460,7 +457,7 @@ def test_cells_are_for_when_no_degree_without_them_is_close_enough():
 
 
 def test_the_table_and_the_plot_tell_cells_and_axes_apart():
-    table = plan(numbers(), degrees=[1, 2], cells=(1, 3), components=(None, 2))
+    table = plan(numbers(), degrees=[1, 2], cells=(1, 3), axes=(None, 2))
     head, *lines = str(table).splitlines()[:-2]
     assert head.split()[:4] == ["degree", "cells", "axes", "D"]
     assert [line.split()[:2] for line in lines] == [[r, n] for n in "113" for r in "12"]
@@ -583,11 +580,11 @@ def test_one_row_and_labels_of_which_one_is_rare():
         ({"kernel": "polynomial"}, "plan is for the gaussian kernel; got kernel='polynomial'"),
         ({"degree": 3}, "no parameter 'degree'"),
         ({"n_cells": 4}, r"plan looks at several n_cells: give cells=\(4,\)"),
-        ({"n_components": 4}, r"plan looks at several n_components: give components=\(4,\)"),
-        ({"cells": 4}, "cells and components must be collections; got 4"),
+        ({"n_axes": 4}, r"plan looks at several n_axes: give axes=\(4,\)"),
+        ({"cells": 4}, "cells and axes must be collections; got 4"),
         ({"cells": [0]}, "cells must be an integer .*0"),
-        ({"components": ["most"]}, "components must be an integer .*'most'"),
-        ({"cells": [2], "components": [3]}, "leave nothing to look at"),
+        ({"axes": ["most"]}, "axes must be an integer .*'most'"),
+        ({"cells": [2], "axes": [3]}, "leave nothing to look at"),
         ({"estimator": TaylorFeatures}, "estimator must be TaylorSVC or TaylorSVR"),
         ({"y": [1, 2]}, "inconsistent numbers of samples"),
         ({"X": 5}, "X must hold rows and columns; got int"),

@@ -36,13 +36,13 @@ def not_exact(estimator):
         "check_sample_weight_equivalence_on_dense_data": reason,
         "check_sample_weight_equivalence_on_sparse_data": reason,
     }
-    if estimator.n_components == 3:
+    if estimator.n_axes == 3:
         failing["check_regressors_train"] = "one of ten columns decides, and three axes of ten that vary alike miss it"
     return failing
 
 
 @parametrize_with_checks(
-    [TaylorSVC(n_components=2), TaylorSVR(n_components=3), TaylorSVR(n_components=10)],
+    [TaylorSVC(n_axes=2), TaylorSVR(n_axes=3), TaylorSVR(n_axes=10)],
     expected_failed_checks=not_exact,
 )
 def test_scikit_learn_accepts_the_estimator(estimator, check):
@@ -73,7 +73,7 @@ def as_array(X):
 def along(model, X):
     """(coordinates along the axes, |x - mean|^2)."""
     X = as_array(X) - model.shift_
-    return X @ model.components_.T, (X**2).sum(axis=1)
+    return X @ model.axes_.T, (X**2).sum(axis=1)
 
 
 def cut_kernel(model, X, Y):
@@ -101,7 +101,7 @@ def outputs(model, X):
 
 
 def fitted(X, y, estimator=TaylorSVC, **settings):
-    settings = {"gamma": GAMMA, "n_components": 3, "C": 3.0, "max_iter": 30, "random_state": 0, **settings}
+    settings = {"gamma": GAMMA, "n_axes": 3, "C": 3.0, "max_iter": 30, "random_state": 0, **settings}
     return estimator(**settings).fit(X, y)
 
 
@@ -151,16 +151,16 @@ def test_columns_beyond_what_is_walked_whole(form):
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("n_components", [9, 1000])
-def test_all_axes_are_a_rotation(form, n_components):
+@pytest.mark.parametrize("n_axes", [9, 1000])
+def test_all_axes_are_a_rotation(form, n_axes):
     """Nothing lies beyond: K~ is what it is for the rows shifted by their mean."""
     X, y = data(form=form)
-    model = fitted(X, y, n_components=n_components, tol=1e-6, max_iter=2000)
-    assert model.components_.shape == (9, 9) and model.n_slots_ == 220
+    model = fitted(X, y, n_axes=n_axes, tol=1e-6, max_iter=2000)
+    assert model.axes_.shape == (9, 9) and model.n_slots_ == 220
     centred = as_array(X) - as_array(X).mean(axis=0)
     kernel = kernel_of("gaussian", 3, GAMMA)
     assert np.allclose(cut_kernel(model, X, X), reference.kernel_matrix(centred, centred, kernel), rtol=0, atol=1e-12)
-    plain = fitted(X, y, n_components=None, shift=as_array(X).mean(axis=0), tol=1e-6, max_iter=2000)
+    plain = fitted(X, y, n_axes=None, shift=as_array(X).mean(axis=0), tol=1e-6, max_iter=2000)
     for name in ("primal", "dual"):
         assert getattr(model.certificate_, name) == pytest.approx(getattr(plain.certificate_, name), rel=3e-6)
     assert model.certificate_.theorem1 == pytest.approx(plain.certificate_.theorem1, rel=1e-9)
@@ -175,14 +175,14 @@ def test_axes_are_orthonormal_and_principal(monkeypatch, form, real, wide):
         monkeypatch.setattr(_rotation, "COVARIANCE", 0)
     X, y = data(form=form, real=real)
     model = fitted(X, y, max_iter=2)
-    assert model.components_.shape == (3, 9) and model.n_features_in_ == 9 and model.n_slots_ == 20
-    assert np.allclose(model.components_ @ model.components_.T, np.eye(3), rtol=0, atol=1e-12)
+    assert model.axes_.shape == (3, 9) and model.n_features_in_ == 9 and model.n_slots_ == 20
+    assert np.allclose(model.axes_ @ model.axes_.T, np.eye(3), rtol=0, atol=1e-12)
     assert np.allclose(model.shift_, as_array(X).mean(axis=0), rtol=0, atol=1e-5)
     variances = np.linalg.eigvalsh(np.cov(as_array(X).T))[::-1][:3]
     assert np.allclose(along(model, X)[0].var(axis=0, ddof=1), variances, rtol=1e-4)
     assert set(re.findall(r"axis\d+", str(model.top_monomials(20)))) == {"axis0", "axis1", "axis2"}
     with pytest.raises(AttributeError, match="no principal axes"):
-        _ = fitted(X, y, n_components=None, max_iter=2).components_
+        _ = fitted(X, y, n_axes=None, max_iter=2).axes_
 
 
 def test_axes_of_many_rows_are_found_from_a_sample(monkeypatch):
@@ -208,8 +208,8 @@ def test_rows_are_split_into_coordinates_and_what_is_beyond(monkeypatch, form, r
     # Squares of the offset cancel; of dense rows in single precision, a rounded mean comes off.
     exact = {"rtol": 0, "atol": 1e-12 + 1e-14 * offset**2 if real == np.float64 else 3e-5 + 1e-6 * offset}
     assert rows.dtype == real and np.allclose(rows.X, Z, **exact)
-    assert np.allclose(rows.squares() + rows.beyond, norms, **exact) and (rows.beyond >= 0).all()
-    assert rows.beyond.max() > 0.01
+    assert np.allclose(sum(rows.squares()), norms, **exact) and (rows.squares()[1] >= 0).all()
+    assert rows.squares()[1].max() > 0.01
     assert np.array_equal(model._shift.rows(X, n_jobs=3).X, rows.X)
 
 
@@ -247,7 +247,7 @@ def test_rows_underflow_by_what_is_beyond_the_axes():
     X[:, 0] = np.linspace(-50, 50, 40)
     X[20, 1] = 64.0
     with pytest.warns(RuntimeWarning, match="1 of 40 rows are so far"):
-        model = fitted(X, np.arange(40) % 2, gamma=0.2, n_components=1, max_iter=2)
+        model = fitted(X, np.arange(40) % 2, gamma=0.2, n_axes=1, max_iter=2)
     assert model.certificate_.n_underflowed == 1
     assert along(model, X)[0][20] ** 2 < 10 and np.flatnonzero(model.decision_function(X) == 0).tolist() == [20]
 
@@ -257,7 +257,7 @@ def test_rows_underflow_by_what_is_beyond_the_axes():
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_the_intervals_contain_the_exact_optimum(form, real, solver):
     X, y = data(form=form, real=real)
-    model = fitted(X, y, degree=4, n_components=5, solver=solver, tol=1e-4, max_iter=300)
+    model = fitted(X, y, degree=4, n_axes=5, solver=solver, tol=1e-4, max_iter=300)
     certificate = model.certificate_ if solver == "dual" else model.certify(X, y)
     low, high = exact_optimum(real)
     rounding = 1e-5 if real == np.float32 else 0
@@ -307,7 +307,7 @@ def test_more_axes_come_closer_to_the_exact_kernel():
     exact = gaussian(X, X, GAMMA)
     errors = []
     for k in (1, 2, 4, 9):
-        model = fitted(X, y, degree=6, n_components=k, max_iter=2)
+        model = fitted(X, y, degree=6, n_axes=k, max_iter=2)
         errors.append(np.abs(exact - cut_kernel(model, X, X)).mean())
         assert np.linalg.eigvalsh(exact - cut_kernel(model, X, X))[0] > -1e-12  # that of what the projection takes away
     assert errors == sorted(errors, reverse=True) and errors[2] < errors[0] / 3
@@ -326,7 +326,7 @@ def test_saved_and_pickled_models_are_the_same(tmp_path, form, real, solver):
     expected = outputs(model, X)
     for again in (load(tmp_path / "model"), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
         assert np.array_equal(outputs(again, X), expected)
-        for name in ("components_", "shift_", "coef_"):
+        for name in ("axes_", "shift_", "coef_"):
             assert np.array_equal(getattr(again, name), getattr(model, name))
         assert again.n_features_in_ == 9 and str(again.top_monomials(4)) == str(model.top_monomials(4))
         assert repr(again.certificate_) == repr(model.certificate_)
@@ -347,11 +347,11 @@ def test_the_command_lines_predictor_has_the_same_values(tmp_path, real):
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("real", REALS)
-@pytest.mark.parametrize("n_components", [1, 3, 8])
+@pytest.mark.parametrize("n_axes", [1, 3, 8])
 @pytest.mark.parametrize("n_columns", [9, 40])
-def test_the_value_of_a_row_does_not_depend_on_those_beside_it(instruction_set, form, real, n_components, n_columns):
+def test_the_value_of_a_row_does_not_depend_on_those_beside_it(instruction_set, form, real, n_axes, n_columns):
     X, y = data(form=form, real=real, n_columns=n_columns)
-    model = fitted(X, y, n_components=n_components, gamma=0.02, max_iter=2)
+    model = fitted(X, y, n_axes=n_axes, gamma=0.02, max_iter=2)
     values = model.decision_function(X)
     for part in (slice(0, 1), slice(3, 12), slice(5, 200)):
         assert np.array_equal(model.decision_function(X[part]), values[part])
@@ -366,7 +366,7 @@ def test_threads_and_seeds(form, solver):
     """One seed, one model, for any number of threads."""
     X, y = data(700, form=form)
     model, again = (fitted(X, y, solver=solver, max_iter=4, n_jobs=n_jobs) for n_jobs in (None, 3))
-    assert np.array_equal(model._table, again._table) and np.array_equal(model.components_, again.components_)
+    assert np.array_equal(model._table, again._table) and np.array_equal(model.axes_, again.axes_)
     assert repr(model.certificate_) == repr(again.certificate_)
 
 
@@ -374,13 +374,13 @@ def test_threads_and_seeds(form, solver):
 @pytest.mark.parametrize("real", REALS)
 def test_batches_are_along_the_axes_of_the_first(form, real):
     X, y = data(form=form, real=real)
-    model = TaylorSVC(gamma=GAMMA, n_components=3, C=30.0, random_state=0)
+    model = TaylorSVC(gamma=GAMMA, n_axes=3, C=30.0, random_state=0)
     model.partial_fit(X[:100], y[:100], classes=[-1, 1])
-    first = TaylorSVC(gamma=GAMMA, n_components=3, random_state=0, max_iter=1).fit(X[:100], y[:100])
-    assert np.array_equal(model.components_, first.components_) and np.array_equal(model.shift_, first.shift_)
+    first = TaylorSVC(gamma=GAMMA, n_axes=3, random_state=0, max_iter=1).fit(X[:100], y[:100])
+    assert np.array_equal(model.axes_, first.axes_) and np.array_equal(model.shift_, first.shift_)
     for _ in range(30):
         model.partial_fit(X[100:], y[100:])
-    assert np.array_equal(model.components_, first.components_) and model.n_iter_ == 31
+    assert np.array_equal(model.axes_, first.axes_) and model.n_iter_ == 31
     expected = features(model, X) @ model.coef_[0]
     assert np.allclose(model.decision_function(X), expected, rtol=0, atol=tolerance(real) * np.abs(model.coef_).sum())
     assert model.score(X[100:], y[100:]) > 0.8
@@ -413,7 +413,7 @@ def test_a_warm_start_looks_at_the_mean_too():
 def test_streams_are_certified_against_the_exact_kernel(solver, form):
     """How rows are cut and checkpoints: test_fit_stream.py and test_checkpoint.py."""
     X, y = data(form=form)
-    model = TaylorSVC(degree=4, gamma=GAMMA, n_components=5, C=3.0, solver=solver, random_state=1)
+    model = TaylorSVC(degree=4, gamma=GAMMA, n_axes=5, C=3.0, solver=solver, random_state=1)
     model.fit_stream([(X[:70], y[:70]), (X[70:], y[70:])], epochs=100)
     low, high = exact_optimum(np.float64)
     for interval in (model.certificate_.exact_interval, model.certificate_.sampled_interval):
@@ -440,10 +440,10 @@ def test_names_of_columns_are_kept(tmp_path):
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("real", REALS)
-@pytest.mark.parametrize("n_components", [1, 2, 5, 9])
+@pytest.mark.parametrize("n_axes", [1, 2, 5, 9])
 @pytest.mark.parametrize("case", ["constant columns", "one row", "few rows", "zero", "equal rows", "one column"])
 @pytest.mark.parametrize("wide", [False, True])
-def test_odd_rows(monkeypatch, form, real, n_components, case, wide):
+def test_odd_rows(monkeypatch, form, real, n_axes, case, wide):
     if wide:  # as if there were too many columns for a matrix of covariances
         monkeypatch.setattr(_rotation, "COVARIANCE", 0)
     X, _ = data(form=np.asarray)
@@ -459,10 +459,10 @@ def test_odd_rows(monkeypatch, form, real, n_components, case, wide):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model = fitted(form(X), y, TaylorSVR, n_components=n_components, warm_start=True, center=False)
-    k, n_features = model.components_.shape
-    assert n_features == X.shape[1] and 1 <= k <= min(n_components, *X.shape)
-    assert np.allclose(model.components_ @ model.components_.T, np.eye(k), rtol=0, atol=1e-12)
+        model = fitted(form(X), y, TaylorSVR, n_axes=n_axes, warm_start=True, center=False)
+    k, n_features = model.axes_.shape
+    assert n_features == X.shape[1] and 1 <= k <= min(n_axes, *X.shape)
+    assert np.allclose(model.axes_ @ model.axes_.T, np.eye(k), rtol=0, atol=1e-12)
     expected = 3.0 * cut_kernel(model, X, X) @ model._alpha[:, 0]
     assert np.allclose(model.predict(form(X)), expected, rtol=0, atol=tolerance(real) * (1 + np.abs(expected).max()))
     assert model.certificate_.exact_interval[0] <= model.certificate_.primal
@@ -471,12 +471,12 @@ def test_odd_rows(monkeypatch, form, real, n_components, case, wide):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"n_components": 0}, "n_components must be an integer > 0; got 0"),
-        ({"n_components": -1}, "n_components must be an integer > 0; got -1"),
-        ({"n_components": 2.0}, r"n_components must be an integer > 0; got 2\.0"),
-        ({"n_components": True}, "n_components must be an integer > 0; got True"),
-        ({"n_components": "x"}, "n_components must be an integer > 0; got 'x'"),
-        ({"n_cells": 2}, "n_components=3 rotates .* no cells; .* n_cells=2"),
+        ({"n_axes": 0}, "n_axes must be an integer > 0; got 0"),
+        ({"n_axes": -1}, "n_axes must be an integer > 0; got -1"),
+        ({"n_axes": 2.0}, r"n_axes must be an integer > 0; got 2\.0"),
+        ({"n_axes": True}, "n_axes must be an integer > 0; got True"),
+        ({"n_axes": "x"}, "n_axes must be an integer > 0; got 'x'"),
+        ({"n_cells": 2}, "n_axes=3 rotates .* no cells; .* n_cells=2"),
         ({"kernel": "polynomial"}, "takes the Gaussian kernel, .* got kernel='polynomial'"),
         ({"kernel": [1.0, 1.0, 1.0, 1.0]}, "takes the Gaussian kernel"),
         ({"shift": None}, 'takes .* shift="auto", .* shift=None'),
@@ -489,7 +489,7 @@ def test_odd_rows(monkeypatch, form, real, n_components, case, wide):
 @pytest.mark.parametrize("estimator", [TaylorSVC, TaylorSVR])
 def test_what_does_not_go_together_is_refused(estimator, way, settings, message):
     X, y = data(30)
-    model = estimator(**{"n_components": 3, **settings})
+    model = estimator(**{"n_axes": 3, **settings})
     given = ([(X, y)],) if way == "fit_stream" else (X, y)
     if way == "partial_fit" and estimator is TaylorSVC:
         given += ([-1, 1],)

@@ -37,7 +37,7 @@ def two_classes():
 def classes_with_stream():
     X = flags()
     y = (X @ [1, 2, 1, 0, 0]).astype(int) % 3
-    return TaylorSVC(degree=2, gamma=0.3, solver="adagrad", max_iter=4, warm_start=True, random_state=0).fit(X, y), X
+    return TaylorSVC(degree=2, gamma=0.3, solver="adagrad", max_iter=3, warm_start=True, random_state=0).fit(X, y), X
 
 
 def labels():
@@ -89,7 +89,7 @@ def dense_cells():
 
 def axes():
     X = rows(20, 4)
-    model = TaylorSVC(degree=2, gamma=0.2, n_components=2, max_iter=5, tol=0.1, random_state=0)
+    model = TaylorSVC(degree=2, gamma=0.2, n_axes=2, max_iter=5, tol=0.1, random_state=0)
     return model.fit(X, X[:, 0] > X[:, 1]), X
 
 
