@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import warnings
 from contextlib import suppress
 from glob import escape, glob
@@ -28,16 +29,21 @@ class Checkpoint:
     ----------
     folder : str or path-like
         The folder; it is made when it is not there. What a killed process has left in it is removed.
-    every : float
-        Seconds between two checkpoints.
+    every : float or str
+        Seconds between two checkpoints; or epochs, as in "5 epochs".
     about : dict of str to str
         What the training is about. A checkpoint of which this is not true is refused.
     """
 
     def __init__(self, folder, every, about):
-        if isinstance(every, bool) or not isinstance(every, Real) or not float(every) >= 0:
-            raise ValueError(f"checkpoint_every must be a number of seconds >= 0; got {every!r}")
-        self.path, self.every, self.about = os.path.join(folder, NAME), float(every), about
+        epochs = re.fullmatch(r"([1-9]\d{0,8}) epochs?", every) if isinstance(every, str) else None
+        if epochs is None and (isinstance(every, bool) or not isinstance(every, Real) or not float(every) >= 0):
+            raise ValueError(
+                f'checkpoint_every must be a number of seconds >= 0, or epochs as in "5 epochs"; got {every!r}'
+            )
+        self.path, self.about = os.path.join(folder, NAME), about
+        self.epochs = int(epochs[1]) if epochs else None
+        self.every = 0.0 if epochs else float(every)
         os.makedirs(folder, exist_ok=True)
         for path in glob(os.path.join(escape(os.fspath(folder)), LEFTOVERS)):
             with suppress(OSError):
@@ -66,8 +72,10 @@ class Checkpoint:
         if differ:
             raise ValueError(f"it is the checkpoint of another training: {'; '.join(differ)}")
 
-    def due(self):
-        """Whether it is time for another one."""
+    def due(self, n_epochs):
+        """Whether it is time for another one, when so many epochs have just ended (None: in the middle of one)."""
+        if self.epochs is not None:
+            return n_epochs is not None and n_epochs % self.epochs == 0
         return monotonic() - self._last >= self.every
 
     def save(self, state):
@@ -209,7 +217,7 @@ class Epochs:
 
     def save(self, solver, observer, n_iter, slow, seconds, record):
         """After an epoch, when it is time."""
-        if not self.checkpoint.due():
+        if not self.checkpoint.due(n_iter):
             return
         self.checkpoint.save(
             {

@@ -241,7 +241,8 @@ class StreamFit:
     # Checkpoints.
 
     def _save_if_due(self, chunk, begin, ahead):
-        if not self.store or self.epoch + chunk.first == 0 or not self.store.due():
+        ended = None if chunk.first else self.epoch
+        if not self.store or self.epoch + chunk.first == 0 or not self.store.due(ended):
             return
         self.store.save(
             {

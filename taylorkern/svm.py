@@ -244,8 +244,9 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
             A folder of its own for this training. What is in it when the training is killed lets a call with the same
             data and parameters go on, to the same model bit for bit; other data or parameters are refused. It is empty
             when `fit` is done.
-        checkpoint_every : float, default=60.0
-            Seconds, at the end of the epoch in which they are over, from one checkpoint to the next.
+        checkpoint_every : float or str, default=60.0
+            Seconds, at the end of the epoch in which they are over, from one checkpoint to the next; or epochs, as in
+            "5 epochs".
 
         Returns
         -------
@@ -274,8 +275,8 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
             All labels. None: they are found in a pass before training, which "adagrad" would not need otherwise.
         checkpoint : str or path-like, default=None
             A folder of its own for this training, to go on from when it is killed; see `fit`.
-        checkpoint_every : float, default=60.0
-            Seconds from one checkpoint to the next.
+        checkpoint_every : float or str, default=60.0
+            Seconds from one checkpoint to the next; or epochs, as in "5 epochs".
 
         Returns
         -------
@@ -758,8 +759,9 @@ class TaylorSVR(RegressorMixin, TaylorModel):
             A folder of its own for this training. What is in it when the training is killed lets a call with the same
             data and parameters go on, to the same model bit for bit; other data or parameters are refused. It is empty
             when `fit` is done.
-        checkpoint_every : float, default=60.0
-            Seconds, at the end of the epoch in which they are over, from one checkpoint to the next.
+        checkpoint_every : float or str, default=60.0
+            Seconds, at the end of the epoch in which they are over, from one checkpoint to the next; or epochs, as in
+            "5 epochs".
 
         Returns
         -------
@@ -781,8 +783,8 @@ class TaylorSVR(RegressorMixin, TaylorModel):
             for the certificate.
         checkpoint : str or path-like, default=None
             A folder of its own for this training, to go on from when it is killed; see `fit`.
-        checkpoint_every : float, default=60.0
-            Seconds from one checkpoint to the next.
+        checkpoint_every : float or str, default=60.0
+            Seconds from one checkpoint to the next; or epochs, as in "5 epochs".
 
         Returns
         -------

@@ -314,9 +314,21 @@ def test_they_are_as_frequent_as_asked(tmp_path, monkeypatch):
     assert saved == []
     model.fit(X, y, checkpoint=tmp_path, checkpoint_every=0)
     assert saved == [1, 2, 3, 4, 5]
-    for wrong in (-1, "often", True, float("nan")):
-        with pytest.raises(ValueError, match="checkpoint_every must be a number of seconds >= 0; got"):
+    saved.clear()
+    model.fit(X, y, checkpoint=tmp_path, checkpoint_every="2 epochs")
+    assert saved == [2, 4]
+    for wrong in (-1, "often", True, float("nan"), "0 epochs", "-1 epochs", "2.5 epochs", "epochs"):
+        with pytest.raises(ValueError, match=r"checkpoint_every must be .* seconds >= 0, or .* epochs.*; got"):
             model.fit(X, y, checkpoint=tmp_path, checkpoint_every=wrong)
+
+
+def test_streams_have_one_after_so_many_epochs(tmp_path, monkeypatch):
+    X, y = data(700)
+    saved = []
+    monkeypatch.setattr(_checkpoint.Checkpoint, "save", lambda self, state: saved.append(self.epochs))
+    model = TaylorSVC(solver="adagrad", random_state=0)
+    model.fit_stream([(X, y)], epochs=5, checkpoint=tmp_path, checkpoint_every="2 epochs")
+    assert saved == [2, 2]  # after the second and the fourth; after the last there is nothing left to do
 
 
 def test_generators_of_the_caller_go_on_as_if_nothing_had_happened(tmp_path, killed):
