@@ -41,14 +41,22 @@ class Expansion:
         A named kernel, or the coefficients c_0 .. c_r.
     coef0 : float
         The constant of the polynomial kernel.
+    weights : sequence of float, default=None
+        Of the Gaussian kernel: c_0 .. c_r in place of Taylor's, which are 1.
     """
 
-    def __init__(self, n_columns, *, degree, gamma, kernel="gaussian", coef0=1.0):
+    def __init__(self, n_columns, *, degree, gamma, kernel="gaussian", coef0=1.0, weights=None):
         self.n_columns = int(n_columns)
         self.degree = check_degree(degree)
         self.gamma = _positive("gamma", gamma)
         self.coefficients = _coefficients(kernel, self.degree, coef0)
         self.kernel = kernel if isinstance(kernel, str) else tuple(self.coefficients)
+        self.weights = None
+        if weights is not None:
+            if self.kernel != "gaussian":
+                raise ValueError(f"weights are for the Gaussian kernel; got kernel={kernel!r}")
+            self.coefficients = _coefficients(weights, self.degree, coef0)
+            self.weights = tuple(self.coefficients)
         self.coef0 = coef0
         self.scale = sqrt(2) * sqrt(self.gamma) if self.kernel in ("gaussian", "exponential") else sqrt(self.gamma)
         self.decay = 0.5 if self.kernel == "gaussian" else 0.0
@@ -62,11 +70,15 @@ class Expansion:
             )
 
     def __reduce__(self):
-        return _rebuild, (self.n_columns, self.degree, self.gamma, self.kernel, self.coef0)
+        return _rebuild, (self.n_columns, self.degree, self.gamma, self.kernel, self.coef0, self.weights)
 
     def grow(self, n_columns):
         """The same with more columns."""
-        return _rebuild(n_columns, self.degree, self.gamma, self.kernel, self.coef0)
+        return _rebuild(n_columns, self.degree, self.gamma, self.kernel, self.coef0, self.weights)
+
+    def weighted(self, weights):
+        """The same with other weights of the degrees."""
+        return _rebuild(self.n_columns, self.degree, self.gamma, self.kernel, self.coef0, weights)
 
     def monomials(self, n_nonzeros):
         """The number of nonzero monomials of a row, exactly."""
@@ -214,8 +226,8 @@ def check_count(name, value):
         raise ValueError(f"{name} must be an integer > 0; got {value!r}")
 
 
-def _rebuild(n_columns, degree, gamma, kernel, coef0):
-    return Expansion(n_columns, degree=degree, gamma=gamma, kernel=kernel, coef0=coef0)
+def _rebuild(n_columns, degree, gamma, kernel, coef0, weights=None):
+    return Expansion(n_columns, degree=degree, gamma=gamma, kernel=kernel, coef0=coef0, weights=weights)
 
 
 def check_degree(degree):

@@ -26,6 +26,7 @@ from ._rotation import Rotation, choose_rotation
 from ._rows import Rows, check_rows, dot_rows
 from ._shift import CHUNK, choose_shift
 from ._train import SOLVERS, train
+from ._weights import fitted_weights
 from .certificate import certify, interrupted_certificate
 from .model_file import ModelFileMixin
 
@@ -335,6 +336,16 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
 
     def _expand_rows(self, rows, y, sample_weight, meaning, random, solver, compact=True):
         """(the expansion, the shift or the cells) for the first rows that are seen."""
+        check_choice("weights", self.weights, ("taylor", "fitted"))
+        if self.weights == "fitted" and self.kernel != "gaussian":
+            raise ValueError(f'weights="fitted" is for the Gaussian kernel; got kernel={self.kernel!r}')
+        expansion, shift = self._choose_expansion(rows, y, sample_weight, meaning, random, solver, compact)
+        if self.weights == "fitted":
+            expansion = expansion.weighted(fitted_weights(expansion, shift, rows, random))
+        return expansion, shift
+
+    def _choose_expansion(self, rows, y, sample_weight, meaning, random, solver, compact):
+        """The same with Taylor's weights."""
         gamma, degree = resolve_gamma(self.gamma, rows), self.degree
         n_cells = self.n_cells
         if not (isinstance(n_cells, str) and n_cells == "auto"):

@@ -16,7 +16,7 @@ from .certificate import Certificate
 
 FORMAT, FORMAT_VERSION = "taylorkern model", 2
 # Parameters that files before some version of the format may lack, {name: version}: they have their defaults then.
-LATER: dict[str, int] = {"n_cells": 2, "n_partitions": 2, "n_axes": 2}
+LATER: dict[str, int] = {"n_cells": 2, "n_partitions": 2, "n_axes": 2, "weights": 2}
 HISTORY = ("epoch", "seconds", "primal", "dual", "active", "primal_seen")
 N_CERTIFICATE = 11  # numbers of a certificate
 MAX_FLOAT = float(np.finfo(np.float64).max)  # Python's, with which integers of any size compare
@@ -188,7 +188,9 @@ class _Decoder:
         degree, gamma, kernel = self._fact("degree", int), self._fact("gamma", float), self._fact("kernel", str, list)
         coef0 = self._value(self._fact("coef0", float, int, bool, str, list, dict, type(None)), "coef0")
         try:
-            expansion = Expansion(n_columns, degree=degree, gamma=gamma, kernel=kernel, coef0=coef0)
+            weights = self._fact("weights", list) if "weights" in self.facts else None
+            settings = {"degree": degree, "gamma": gamma, "kernel": kernel, "coef0": coef0, "weights": weights}
+            expansion = Expansion(n_columns, **settings)
         except OverflowError:
             raise ValueError("kernel or coef0 has a number beyond what a double holds") from None
         if expansion.n_slots != n_slots:

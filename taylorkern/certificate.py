@@ -241,6 +241,8 @@ def residuals_of(problem, form):
 
     expansion = problem.expansion
     t, beyond = (expansion.scale**2 * part for part in form.squares())
+    if expansion.weights is not None:  # a kernel of its own, of which nothing is cut
+        return np.zeros(problem.n_rows), np.exp(-expansion.decay * (t + beyond)).astype(problem.dtype) == 0
     if expansion.kernel == "gaussian":
         gone = np.exp(-expansion.decay * (t + beyond)).astype(problem.dtype) == 0
         # 1 - exp(-beyond) gammaincc(r + 1, t): monomials of the columns that were left out are cut, too.

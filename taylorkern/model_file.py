@@ -170,6 +170,8 @@ def _encode(model, or_none=False):
         "kernel": expansion.kernel if isinstance(expansion.kernel, str) else list(expansion.kernel),
         "coef0": _to_json(expansion.coef0, tensors),
     }
+    if expansion.weights is not None:
+        facts["weights"] = list(expansion.weights)
     if hasattr(model, "feature_names_in_"):
         _put_strings(tensors, "names", model.feature_names_in_)
     if name != "TaylorFeatures":
