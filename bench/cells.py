@@ -152,7 +152,6 @@ class Bench:
                     "% test error", error, plain_error, error - plain_error, " pts",
                 )  # fmt: skip
 
-
     def weights(self):
         """e: fitted weights of the degrees against Taylor's, at the same cost: test error (no targets)."""
         X, y, X_test, y_test = self.covertype_rows

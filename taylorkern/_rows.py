@@ -116,8 +116,8 @@ class Rows:
     def squares(self):
         """(|x|^2 of each row, what has been left out of it), unscaled."""
         squares = np.empty(self.n_rows)
-        for first in range(0, self.n_rows, 2**14):
-            part = squares[first : first + 2**14]
+        for first in range(0, self.n_rows, 2**12):
+            part = squares[first : first + 2**12]
             if self.core.indptr is None:
                 rows = self.X[first : first + len(part)]
                 np.einsum("ij,ij->i", rows, rows, dtype=np.float64, out=part)

@@ -1,10 +1,12 @@
 """The certificate of a stream: the sums of certificate.py, gathered in one pass over the chunks."""
 
+from typing import Any
+
 import numpy as np
 from scipy import sparse
 
 from ._loss import radius2
-from .certificate import draw, in_one, of_drawn, residuals_of, row_residuals
+from .certificate import draw, in_one, of_drawn, residuals_of, sums_in_cells
 
 
 class Gathering:
@@ -33,8 +35,9 @@ class Gathering:
         self.terms = np.zeros((4, problem.n_problems))
         self.losses = np.zeros((len(self.candidates), problem.n_problems))
         self.weight = np.zeros(problem.n_problems)
-        self.roots, self.zero = np.zeros_like(self.weight), np.zeros_like(self.weight)
-        self.cut = np.zeros(problem.n_outputs)
+        self.zero = np.zeros_like(self.weight)
+        self.roots: Any = 0.0  # for each cell, as in certificate.py
+        self.cut: Any = 0.0
         self.n_underflowed = 0
 
     def add(self, chunk, problem):
@@ -47,11 +50,11 @@ class Gathering:
             self.losses[number] += terms[0]
             if number == 0:
                 self.terms += terms
-        residuals, n_underflowed = row_residuals(problem)
-        self.n_underflowed += n_underflowed
-        self.cut += np.einsum("ik,i->k", np.abs(alpha), np.sqrt(residuals))
+        forms = [residuals_of(problem, form) for form in problem.rows.forms()]
+        self.n_underflowed += int(np.all([gone for _, gone in forms], axis=0).sum())
+        self.cut = self.cut + sums_in_cells(problem, np.abs(alpha), forms)
         self.weight += problem.mean(np.ones(problem.n_rows)) * share
-        self.roots += problem.mean(np.sqrt(residuals)) * share
+        self.roots = self.roots + sums_in_cells(problem, problem.omega(), forms) / self.n_rows
         self.zero += problem.at_zero() * share
         here = self.wanted[(self.wanted >= first) & (self.wanted < last)] - first
         if len(here):
@@ -68,7 +71,7 @@ class Gathering:
         primal = np.minimum.reduce(values)
         per_sum = problem.C / (2 * self.n_rows)
         estimate, stderr, of_sum = self._sampled()
-        cut = problem.per_problem(per_sum * self.cut**2)
+        cut = problem.per_problem(per_sum * (self.cut**2).sum(axis=0))
         columns = primal, dual, cut, per_sum * estimate, per_sum * stderr, per_sum * of_sum, self._theorem1(lambda_)
         # In memory the weights of rows are divided by their mean; weights of classes one by one are not.
         unit = 1.0 if problem.weight is None else float(self.weight[0])
@@ -83,7 +86,7 @@ class Gathering:
             return np.full(problem.n_problems, np.nan)
         known = radius2(problem.loss, problem.n_outputs)
         radius = np.sqrt((self.zero if known is None else known * self.weight) / lambda_)
-        return problem.loss.lipschitz * self.roots * radius
+        return problem.loss.lipschitz * np.sqrt((self.roots**2).sum(axis=0)) * radius
 
     def _sampled(self):
         problem = self.like

@@ -127,7 +127,7 @@ def certify(problem, primal, alpha, norm2, random, in_cells=None):
     n_underflowed = int(np.all([gone for _, gone in forms], axis=0).sum())
     theorem1 = np.full(problem.n_problems, NAN)
     if problem.loss.lipschitz:
-        sums = _sums_in_cells(problem, problem.omega(), forms)
+        sums = sums_in_cells(problem, problem.omega(), forms)
         theorem1[:] = problem.loss.lipschitz * np.sqrt((sums**2).sum(axis=0)) / problem.n_rows * problem.radius()
     if alpha is None:
         unknown = np.full(problem.n_problems, NAN)
@@ -136,7 +136,7 @@ def certify(problem, primal, alpha, norm2, random, in_cells=None):
         return replace(whole, cells=cells)
     dual = problem.dual(alpha, norm2)
     per_sum = problem.C / (2 * problem.n_rows)  # of |sum_i alpha_i y_i Pperp phi(x_i)|^2
-    cuts = per_sum * _sums_in_cells(problem, np.abs(alpha), forms) ** 2
+    cuts = per_sum * sums_in_cells(problem, np.abs(alpha), forms) ** 2
     if problem.loss.joint:
         cuts = cuts.sum(axis=1, keepdims=True)
     cut = cuts.sum(axis=0)
@@ -199,7 +199,7 @@ def _of_cells(problem, in_cells, alpha, cuts, forms):
     return tuple(cells), lows
 
 
-def _sums_in_cells(problem, weights, forms):
+def sums_in_cells(problem, weights, forms):
     """sum_i weights_ik |Pperp phi(x_i)| over the rows of each cell, of all partitions: [cells, K]."""
     roots = [np.sqrt(residuals) for residuals, _ in forms]
     cells = problem.rows.cells
@@ -227,12 +227,6 @@ def interrupted_certificate(problem, record):
 def _interrupted(primal, dual, high):
     gap = primal - dual
     return Certificate(primal, dual, gap, gap / primal if primal != 0 else 0.0, (0.0, high), (0.0, high), NAN, NAN, 0)
-
-
-def row_residuals(problem):
-    """(|Pperp phi(x)|^2 of each row, how many rows have no features left)."""
-    forms = [residuals_of(problem, form) for form in problem.rows.forms()]
-    return sum(residuals for residuals, _ in forms), int(np.all([gone for _, gone in forms], axis=0).sum())
 
 
 def residuals_of(problem, form):
