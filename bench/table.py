@@ -42,9 +42,9 @@ class Row:
     def met(self) -> bool | None:
         """Whether the target is met; None when there is none."""
         if self.at_least is not None:
-            return self.figure >= self.at_least
+            return bool(self.figure >= self.at_least)
         if self.at_most is not None:
-            return self.figure <= self.at_most
+            return bool(self.figure <= self.at_most)
         return None
 
 
