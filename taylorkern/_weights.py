@@ -27,8 +27,6 @@ def fitted_weights(expansion, shift, X, random):
     -------
     weights : tuple of float
     """
-    from scipy.optimize import nnls
-
     some = X[np.sort(random.permutation(X.shape[0])[:SAMPLE])]
     whole = _products(Rows(some))
     norms = np.diag(whole)
@@ -46,18 +44,31 @@ def fitted_weights(expansion, shift, X, random):
         terms = (z[i, j] ** k / factorial(k) for k in range(expansion.degree + 1))
         lines.append(np.stack([s[i] * s[j] * term for term in terms], axis=1))
         targets.append(exact[i, j])
-    A, b = np.concatenate(lines), np.concatenate(targets)
-    if not len(b) or not np.isfinite(A).all():
-        return (1.0,) * (expansion.degree + 1)
-    # By the normal equations: a few columns, whose sums do not depend on how many threads add them up.
-    gram, right = np.einsum("ij,ik->jk", A, A), np.einsum("ij,i->j", A, b)
-    size = np.sqrt(np.maximum(np.diag(gram), np.finfo(float).tiny))
-    values, vectors = np.linalg.eigh(gram / size[:, None] / size)
+    return _nonnegative(np.concatenate(lines), np.concatenate(targets))
+
+
+def _nonnegative(A, b):
+    """The c >= 0 of least |A c - b|, but 1 where a column of A is too small to tell.
+
+    By the normal equations: a few columns, whose sums do not depend on how many threads add them up.
+    """
+    from scipy.optimize import nnls
+
+    weights = np.ones(A.shape[1])
+    squares = np.einsum("ij,ij->j", A, A)
+    told = squares > 1e-20 * max(squares.max(), 1e-100 * len(b)) if len(b) and np.isfinite(A).all() else squares < 0
+    if not told.any():
+        return tuple(weights.tolist())
+    rest = b - np.einsum("ij->i", A[:, ~told])
+    size = np.sqrt(squares[told])
+    A = A[:, told] / size
+    gram, right = np.einsum("ij,ik->jk", A, A), np.einsum("ij,i->j", A, rest)
+    values, vectors = np.linalg.eigh(gram)
     root = np.sqrt(np.maximum(values, 0.0))
     kept = root > 1e-7 * root[-1]
     line = root[kept, None] * vectors.T[kept]
-    weights = nnls(line, (vectors.T[kept] @ (right / size)) / root[kept])[0] / size
-    return tuple(float(weight) for weight in weights) if weights.any() else (1.0,) * (expansion.degree + 1)
+    weights[told] = np.maximum(nnls(line, (vectors.T[kept] @ right) / root[kept])[0], 0.0) / size
+    return tuple(weights.tolist()) if weights.any() else (1.0,) * len(weights)
 
 
 def _products(rows):

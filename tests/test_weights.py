@@ -9,6 +9,7 @@ from scipy import sparse
 
 from taylorkern import TaylorSVC, TaylorSVR, load
 from taylorkern._expansion import Expansion
+from taylorkern._weights import _nonnegative
 
 GAMMA = 0.3
 
@@ -132,6 +133,15 @@ def test_odd_rows_have_weights(X):
     with np.errstate(all="ignore"):
         model.fit(X, [0, 1, 0, 1, 0, 1])
     assert np.isfinite(model._expansion.weights).all() and np.isfinite(model.decision_function(X)).all()
+
+
+@pytest.mark.parametrize("size", [0.0, 5e-324, 1e-160, np.inf])
+def test_terms_that_tell_nothing_keep_taylors_weights(size):
+    A = np.full((5, 3), size)
+    assert _nonnegative(A, np.zeros(5)) == (1.0, 1.0, 1.0)
+    A[:, 0] = 1
+    if np.isfinite(size):
+        assert _nonnegative(A, np.full(5, 0.25)) == (pytest.approx(0.25), 1.0, 1.0)
 
 
 def test_what_is_wrong_is_refused():
