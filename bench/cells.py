@@ -14,10 +14,9 @@ import numpy as np
 from taylorkern import TaylorSVC
 
 from . import data
-from .run import run
+from .run import Timed, run
 from .svm import quietly
 from .table import Row
-from .timing import CLOCKS
 
 
 @dataclass(frozen=True)
@@ -40,22 +39,13 @@ MNIST = {"C": 10.0, "gamma": 1 / 50, "loss": "squared_hinge", "tol": 0.05, "max_
 TIMIT = {"C": 1.0, "gamma": 1 / 78, "loss": "squared_hinge", "tol": 0.1, "max_iter": 30, "random_state": 0}
 
 
-class Bench:
+class Bench(Timed):
     """The parts of the table; each yields its rows."""
-
-    def __init__(self, directory, sizes, clock):
-        self.directory, self.sizes, self.clock = directory, sizes, CLOCKS[clock]
-
-    def seconds(self, work):
-        """How long it takes."""
-        start = self.clock()
-        work()
-        return self.clock() - start
 
     def fit(self, parameters, X, y, X_test, y_test):
         """(the model's test error in percent, the seconds of its fit)."""
         model = TaylorSVC(**parameters)
-        seconds = self.seconds(lambda: quietly(model.fit, X, y))
+        _, seconds = self.once(lambda: quietly(model.fit, X, y))
         return 100 * np.mean(model.predict(X_test) != y_test), seconds
 
     @cached_property
@@ -104,7 +94,7 @@ class Bench:
         while True:
             model = SVC(cache_size=2000, **EXACT)
             n_rows = min(n_rows, len(y))
-            seconds = self.seconds(lambda model=model, n=n_rows: model.fit(dense[:n], y[:n]))
+            _, seconds = self.once(lambda model=model, n=n_rows: model.fit(dense[:n], y[:n]))
             exact_error = 100 * np.mean(model.predict(test) != y_test[:20000])
             print(f"   exact kernel, {n_rows} rows: {exact_error:.2f} % test error, {seconds:.1f} s", flush=True)
             # More rows take more time: once it has taken fifteen times ours, what it would take does not matter.

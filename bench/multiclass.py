@@ -19,10 +19,10 @@ from threadpoolctl import threadpool_limits
 from taylorkern import TaylorSVC
 
 from . import data
-from .run import run
+from .run import Timed, run
 from .svm import quietly
 from .table import Row
-from .timing import CLOCKS, interleave
+from .timing import interleave
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,8 @@ LETTER = {"degree": 4, "gamma": 1.0, "C": 16.0, "loss": "squared_hinge", "tol": 
 TIMIT = {"degree": 3, "gamma": 1 / 78, "C": 1.0, "loss": "squared_hinge", "tol": 0.1, "random_state": 0}
 
 
-class Bench:
+class Bench(Timed):
     """The parts of the table; each yields its rows."""
-
-    def __init__(self, directory, sizes, clock):
-        self.directory, self.sizes, self.clock = directory, sizes, clock
 
     @cache  # noqa: B019 (one instance, as long as the process)
     def load(self, name):
@@ -56,17 +53,6 @@ class Bench:
         X = np.asarray(X.todense() if hasattr(X, "todense") else X, dtype=np.float32)
         n_rows = X.shape[0] if name.endswith("-test") else min(self.sizes.rows, X.shape[0])
         return data.sample(X, n_rows), data.sample(y, n_rows)
-
-    def seconds(self, **work):
-        """The least of several runs of each."""
-        return interleave(work, repeats=self.sizes.repeats, clock=self.clock)
-
-    def once(self, work):
-        """(what it returns, its seconds)."""
-        clock = CLOCKS[self.clock]
-        start = clock()
-        result = work()
-        return result, clock() - start
 
     def one_pass(self):
         """a: letter, one epoch of all 26 classes, against 26 binary fits of ours of one epoch."""

@@ -5,7 +5,25 @@ import sys
 
 from . import data
 from .table import Row, dump, print_header, print_machine, print_row
-from .timing import CLOCKS, STEADY, one_thread
+from .timing import CLOCKS, STEADY, interleave, one_thread
+
+
+class Timed:
+    """What the benchmarks of estimators share: where the data is, how much work is done, and how it is timed."""
+
+    def __init__(self, directory, sizes, clock):
+        self.directory, self.sizes, self.clock = directory, sizes, clock
+
+    def seconds(self, **work):
+        """The least of several runs of each."""
+        return interleave(work, repeats=self.sizes.repeats, clock=self.clock)
+
+    def once(self, work):
+        """(what it returns, its seconds)."""
+        clock = CLOCKS[self.clock]
+        start = clock()
+        result = work()
+        return result, clock() - start
 
 
 def run(name, doc, parts, bench, sizes, arguments=None, clock=STEADY):

@@ -20,9 +20,8 @@ from sklearn.svm import SVC, LinearSVC
 from taylorkern import TaylorFeatures, TaylorSVC
 
 from . import data
-from .run import run
+from .run import Timed, run
 from .table import Row
-from .timing import CLOCKS, interleave
 
 EXACT = 0.35104  # the optimum of the exact kernel on Adult: C = 1, gamma = 1/80, without a bias
 ADULT = {"C": 1.0, "gamma": 1 / 80}
@@ -40,11 +39,8 @@ FULL = Sizes(rows=10**9, repeats=7)
 QUICK = Sizes(rows=4000, repeats=3)
 
 
-class Bench:
+class Bench(Timed):
     """The parts of the table; each yields its rows."""
-
-    def __init__(self, directory, sizes, clock):
-        self.directory, self.sizes, self.clock = directory, sizes, clock
 
     @cache  # noqa: B019 (one instance, as long as the process)
     def load(self, name):
@@ -52,17 +48,6 @@ class Bench:
         X, y = data.load(name, self.directory)
         n_rows = min(self.sizes.rows, X.shape[0])
         return data.sample(X, n_rows), data.sample(y, n_rows)
-
-    def seconds(self, **work):
-        """The least of several runs of each."""
-        return interleave(work, repeats=self.sizes.repeats, clock=self.clock)
-
-    def once(self, work):
-        """(what it returns, its seconds)."""
-        clock = CLOCKS[self.clock]
-        start = clock()
-        result = work()
-        return result, clock() - start
 
     @cached_property
     def ours(self):

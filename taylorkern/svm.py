@@ -125,7 +125,7 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
     gamma_ : float
         The bandwidth as a number.
     n_slots_ : int
-        The number of monomials, C(n_features + r, r).
+        The number of monomials: C(n_features + r, r), or C(n_axes + r, r), or the sum over all cells.
     shift_ : ndarray of shape (n_features_in_,)
         What was subtracted from each column. With cells: for each partition an array of shape (cells, n_features_in_).
     coef_ : ndarray of shape (1, n_slots_) or (n_classes, n_slots_)
@@ -663,7 +663,7 @@ class TaylorSVR(RegressorMixin, TaylorModel):
     gamma_ : float
         The bandwidth as a number.
     n_slots_ : int
-        The number of monomials, C(n_features + r, r).
+        The number of monomials: C(n_features + r, r), or C(n_axes + r, r), or the sum over all cells.
     shift_ : ndarray of shape (n_features_in_,)
         What was subtracted from each column. With cells: for each partition an array of shape (cells, n_features_in_).
     offset_ : float or ndarray of shape (n_targets,)
