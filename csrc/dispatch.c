@@ -176,9 +176,15 @@ void tk_weigh(tk_real real, const tk_map *map, int32_t first, int32_t last, cons
 void tk_adapt(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_adaptive *state,
               const void *t, void *scratch)
 {
+    tk_adapt_part(rows, map, first, last, state, t, scratch, 0, map->n_columns + 1);
+}
+
+void tk_adapt_part(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_adaptive *state,
+                   const void *t, void *scratch, int32_t top, int32_t end)
+{
     for (const tk_rows *form = rows; form; form = form->next) {
         const tk_rows same = tk_form(form, rows);
-        sets[in_use].kernels->real[rows->real].adapt(&same, map, first, last, state, t, scratch);
+        sets[in_use].kernels->real[rows->real].adapt(&same, map, first, last, state, t, scratch, top, end);
     }
 }
 

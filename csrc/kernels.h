@@ -10,7 +10,8 @@ typedef struct {
                 int32_t);
     void (*expand)(const tk_rows *, const tk_map *, int64_t, int64_t, const tk_features *, void *);
     void (*weigh)(const tk_map *, int32_t, int32_t, const tk_table *, void *);
-    void (*adapt)(const tk_rows *, const tk_map *, int64_t, int64_t, const tk_adaptive *, const void *, void *);
+    void (*adapt)(const tk_rows *, const tk_map *, int64_t, int64_t, const tk_adaptive *, const void *, void *, int32_t,
+                  int32_t);
     void (*gram)(const tk_rows *, const tk_map *, int64_t, int64_t, double *, void *, int32_t, int32_t, int);
 } tk_verbs;
 

@@ -62,7 +62,7 @@ static inline tk_sizes tk_sizes_of(int lanes, int64_t max_nonzeros, int64_t real
     z.room = one_place > limit ? one_place : limit;
     z.x = tk_aligned(places * lanes * real_bytes);
     z.offset = dense ? 0 : tk_aligned(z.room * 4);
-    z.value = tk_aligned((dense ? lanes * (int64_t)LANE_STRIDE : z.room) * real_bytes);
+    z.value = tk_aligned((dense ? (lanes + 3) * (int64_t)LANE_STRIDE : z.room) * real_bytes);
     z.sums = tk_aligned(lanes * real_bytes);
     return z;
 }
@@ -77,6 +77,16 @@ static inline int64_t tk_stored(const tk_rows *rows, int64_t i)
 static inline int64_t tk_base(const tk_rows *rows, int64_t i)
 {
     return rows->base ? rows->base[tk_stored(rows, i)] : 0;
+}
+
+/* How many of the rows from i on, at most n of them and before last, are of one cell. */
+static inline int tk_alike(const tk_rows *rows, int64_t i, int64_t last, int n)
+{
+    n = last - i < n ? (int)(last - i) : n;
+    for (int b = 1; rows->base && b < n; b++)
+        if (tk_base(rows, i + b) != tk_base(rows, i))
+            return b;
+    return n;
 }
 
 /* Another form of the same rows, in the same order. */

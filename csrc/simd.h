@@ -23,13 +23,24 @@
 #undef TILE_ROWS
 #undef TILE_VECTORS
 #undef PAIRS
+#undef DENSE_GROUP
 #define TILE_VECTORS 3
 #if defined(__AVX512F__) || defined(__aarch64__) || defined(_M_ARM64)
 #define TILE_ROWS 8
 #define PAIRS 1
+#define DENSE_GROUP 3
 #else
 #define TILE_ROWS 4
 #define PAIRS 0
+#define DENSE_GROUP 1
+#endif
+
+/* Keeps a vector in its register: compilers like to load it again for each use. */
+#undef v_keep
+#if defined(__GNUC__) && defined(__AVX512F__)
+#define v_keep(v) __asm__("" : "+v"(v))
+#else
+#define v_keep(v) (void)0
 #endif
 
 #if defined(__AVX512F__)

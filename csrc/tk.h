@@ -113,6 +113,9 @@ typedef struct {
  */
 void tk_adapt(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_adaptive *state,
               const void *t, void *scratch);
+/* The same for the slots whose highest coordinate is in top <= j_r < end; see tk_add_part. */
+void tk_adapt_part(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_adaptive *state,
+                   const void *t, void *scratch, int32_t top, int32_t end);
 
 /* gram[i - first][j - first] = K~(x_i, x_j), in closed form, for the rows first <= i, j < last. Scratch, for at most n
  * rows: zero before the first call; a call leaves zero what the next one wants zero. */
