@@ -1,0 +1,72 @@
+"""How much of a call is the work itself: walks, steps and objectives, in C; and how much is everything around it."""
+
+from contextlib import contextmanager
+from functools import partial
+from unittest import mock
+
+from taylorkern import _core, _model, _shift
+from taylorkern._problem import Problem
+
+VERBS = ("dot", "add", "adapt", "gram", "weigh")
+STEPS = ("Dual", "Pegasos", "Adagrad")
+
+
+class Meter:
+    """Seconds by kind; a call inside another one counts for the outer one only."""
+
+    def __init__(self, clock):
+        self.clock, self.seconds, self._inside = clock, {}, False
+
+    def timed(self, kind, call):
+        """The same call, its time counted."""
+
+        def run(*arguments, **named):
+            if self._inside:
+                return call(*arguments, **named)
+            self._inside, start = True, self.clock()
+            try:
+                return call(*arguments, **named)
+            finally:
+                self.seconds[kind] = self.seconds.get(kind, 0.0) + self.clock() - start
+                self._inside = False
+
+        return run
+
+
+class Watched:
+    """A step of the core, its passes timed."""
+
+    def __init__(self, meter, step):
+        self._meter, self._step = meter, step
+
+    def __getattr__(self, name):
+        found = getattr(self._step, name)
+        return self._meter.timed("work", found) if callable(found) else found
+
+
+@contextmanager
+def metered(clock):
+    """A meter of what is called on one thread meanwhile: "work", "validation", "shift" and "certificate"."""
+    meter = Meter(clock)
+    with mock.patch.multiple(_core, **{name: meter.timed("work", getattr(_core, name)) for name in VERBS}):
+        steps = {name: partial(_watched, meter, getattr(_core, name)) for name in STEPS}
+        model = {
+            "check_rows": meter.timed("validation", _model.check_rows),
+            "choose_shift": meter.timed("shift", _model.choose_shift),
+            "certify": meter.timed("certificate", _model.certify),
+        }
+        with (
+            mock.patch.multiple(_core, **steps),
+            mock.patch.multiple(_model, **model),
+            mock.patch.object(Problem, "terms", _method(meter, Problem.terms)),
+            mock.patch.object(_shift, "shift_rows", meter.timed("shift", _shift.shift_rows)),
+        ):
+            yield meter
+
+
+def _method(meter, call):
+    return lambda self, *arguments, **named: meter.timed("work", call)(self, *arguments, **named)
+
+
+def _watched(meter, make, *arguments):
+    return Watched(meter, make(*arguments))
