@@ -97,6 +97,7 @@ def parse_timit_test(path):
 parse_adult = partial(parse_svmlight, n_features=123)  # columns of 0 and 1, labels -1 and 1
 parse_letter = partial(parse_svmlight, n_features=16)
 parse_dna = partial(parse_svmlight, n_features=180)
+parse_ijcnn1 = partial(parse_svmlight, n_features=22)  # labels -1 and 1
 parse_abalone = partial(parse_svmlight, n_features=8)
 
 SOURCES = {
@@ -109,6 +110,8 @@ SOURCES = {
     "dna": Source(("dna.scale",), "LIBSVM's data page, multi-class, dna", parse_dna),
     "dna-test": Source(("dna.scale.t",), "LIBSVM's data page, multi-class, dna (testing)", parse_dna),
     "news20": Source(("news20",), "LIBSVM's data page, multi-class, news20", parse_news20),
+    "ijcnn1": Source(("ijcnn1",), "LIBSVM's data page, binary classification, ijcnn1", parse_ijcnn1),
+    "ijcnn1-test": Source(("ijcnn1.t",), "LIBSVM's data page, binary classification, ijcnn1 (testing)", parse_ijcnn1),
     "abalone": Source(("abalone_scale",), "LIBSVM's data page, regression, abalone", parse_abalone),
     "covertype": Source(("covtype.data.gz",), "the UCI repository, Covertype", parse_covertype),
     "mnist": Source(
