@@ -71,14 +71,14 @@ def adult(directory):
 
 def covertype(directory):
     ours = cells.COVERTYPE | cells.QUICK_CELLS
-    return Task(*data.covertype_split(directory), ours, cells.EXACT, 1.0, (3, 5), 25_000, 100_000)
+    return Task(*data.covertype_split(directory), ours, cells.EXACT, 1.0, (3, 5), 10_000, 50_000)
 
 
 def mnist(directory):
     (X, y), (X_test, y_test) = data.load("mnist", directory), data.load("mnist-test", directory)
     ours, exact = cells.MNIST | {"degree": 3, "n_axes": 40}, {"C": 10.0, "gamma": 1 / 50}
     X, y = X.astype(np.float32), np.where(y == 8, 1, -1)
-    return Task(X, y, X_test.astype(np.float32), np.where(y_test == 8, 1, -1), ours, exact, 1.0, (2, 5), 20_000, 60_000)
+    return Task(X, y, X_test.astype(np.float32), np.where(y_test == 8, 1, -1), ours, exact, 1.0, (2, 5), 10_000, 60_000)
 
 
 def ijcnn1(directory):

@@ -10,6 +10,7 @@ so. `bench/peer.py` has the programs and their settings.
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -27,7 +28,7 @@ from .verbs import shifted, solver_of
 from .vowpal import Vowpal
 
 OURS = "taylorkern"
-LINE = "| {:<24} | {:<27} | {:>10} | {:>10} | {:>9} | {:>8} | {:>8} |"
+LINE = "| {:<24} | {:<29} | {:>10} | {:>10} | {:>9} | {:>8} | {:>8} |"
 HEAD = ("settings", "fit", "test error", "objective", "memory", "factor")
 
 
@@ -45,15 +46,18 @@ class Peers(Timed):
             command += ["--data", os.path.abspath(self.directory)]
         environment = os.environ | {"OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": str(threads)}
         where = Path(__file__).resolve().parents[1]
+        process = subprocess.Popen(
+            command, cwd=where, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            start_new_session=True,
+        )  # fmt: skip
         try:
-            done = subprocess.run(
-                command, cwd=where, env=environment, timeout=self.limit, capture_output=True, text=True
-            )
+            out, problems = process.communicate(timeout=self.limit)
         except subprocess.TimeoutExpired:
+            stop(process)
             return {"missing": f"more than {self.limit:g} s"}
-        if done.returncode:
-            return {"missing": (done.stderr.strip().splitlines() or ["failed"])[-1]}
-        return json.loads(done.stdout)
+        if process.returncode:
+            return {"missing": (problems.strip().splitlines() or ["failed"])[-1]}
+        return json.loads(out)
 
     def table(self, name):
         """Print a line for each program; returns what they told."""
@@ -110,6 +114,15 @@ class Peers(Timed):
             return
         ours, theirs = (found["seconds"]["wall"] for found in told.values())
         yield Row("thr", "fit Adult, 2 threads", peer, "s", ours, theirs, theirs / ours, at_least=50)
+
+
+def stop(process):
+    """End a process and what it has started."""
+    if hasattr(os, "killpg"):
+        os.killpg(process.pid, signal.SIGKILL)
+    else:
+        process.kill()
+    process.communicate()
 
 
 def pass_cost(timed, X, y, degree):

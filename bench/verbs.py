@@ -70,11 +70,17 @@ def short_rows(n_rows, dtype=np.float32, seed=0):
     indices += np.arange(0, 96, 8, dtype=np.int32)
     values = rng.random((n_rows, 12), dtype=np.float32).astype(dtype, copy=False)
     values += 0.5
-    plane = rng.standard_normal(96).astype(dtype)
-    y = np.where(np.einsum("ij,ij->i", values, plane[indices]) > 0, 1, -1).astype(np.int8)
-    y[rng.random(n_rows) < 0.2] *= -1
     indptr = np.arange(0, 12 * n_rows + 1, 12, dtype=np.int64)
-    return sparse.csr_matrix((values.ravel(), indices.ravel(), indptr), shape=(n_rows, 96)), y
+    X = sparse.csr_matrix((values.ravel(), indices.ravel(), indptr), shape=(n_rows, 96))
+    return X, plane_labels(X, seed)
+
+
+def plane_labels(X, seed=0):
+    """Labels, -1 and 1, that a plane tells to 80 %."""
+    rng = np.random.default_rng(seed)
+    y = np.where(X @ rng.standard_normal(X.shape[1]).astype(X.dtype) > 0, 1, -1).astype(np.int8)
+    y[rng.random(len(y)) < 0.2] *= -1
+    return y
 
 
 def dense_rows(n_rows, dtype=np.float32, seed=0):
