@@ -38,9 +38,8 @@ class Vowpal:
             self.options += ["--interactions", "f" * k]
         self.rows = self.path("rows")
         write(self.rows, sparse.csr_matrix(X), y)
+        self.features = self._memory = 0  # of the last training: what it visited, and its bytes
         self.train(1, "-k")  # makes the cache
-        self.features = 0  # that the last training visited
-        self._memory = 0
 
     def path(self, name):
         """A file in the folder."""
@@ -49,9 +48,10 @@ class Vowpal:
     def train(self, passes, *options):
         """Train a model from the cache; returns seconds by clock."""
         cache = ["-d", self.rows, "--cache_file", self.path("cache"), "--passes", str(passes), "-f", self.path("model")]
-        seconds, told = self._run(*cache, *self.options, *options)
+        measured, told = self._run(*cache, *self.options, *options)
+        self._memory = measured.pop("memory")
         self.features = int(re.search(r"total feature number = (\d+)", told)[1])
-        return seconds
+        return measured
 
     def pass_seconds(self, clock, passes=4):
         """(seconds of one training pass, the features that it visits)."""
@@ -65,7 +65,7 @@ class Vowpal:
         return np.where(np.loadtxt(self.path("told")) > 0, 1, -1)
 
     def memory(self):
-        """The peak of its last process, in bytes."""
+        """The peak of the last training's process, in bytes."""
         return self._memory
 
     def _run(self, *arguments):
@@ -73,9 +73,7 @@ class Vowpal:
         if done.returncode:
             raise RuntimeError(f"Vowpal Wabbit ended with {done.returncode}: {done.stderr[-500:]}")
         *told, measured = done.stdout.splitlines()
-        measured = json.loads(measured)
-        self._memory = measured.pop("memory")
-        return measured, "\n".join(told)
+        return json.loads(measured), "\n".join(told)
 
 
 def write(path, X, y):
