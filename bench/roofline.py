@@ -124,13 +124,13 @@ class Bench(Timed):
         X, expansion = (X, Expansion(X.shape[1], degree=degree, gamma=1 / 80)) if given else shifted(X, degree, 1 / 80)
         features = TaylorFeatures(degree=degree, gamma=1 / 80)
         cost = features.estimate_cost(X)
-        room = 2**22 if cached else 2**26  # pairs in all
+        room = 2**20 if cached else 2**26  # pairs in all
         X = X[: max(1, int(X.shape[0] * min(1, room / cost.nonzeros)))]
         Z = features.fit(X).transform(X)
         group, repeats, order = None, 1, np.arange(X.shape[0])
         if cached:
             group = max(1, int(X.shape[0] * L2_SHARE / (Z.nnz * (4 + Z.dtype.itemsize))))
-            repeats = 4
+            repeats = 16
             order = order[: len(order) // group * group]
             Z, order = Z[order], np.tile(order.reshape(-1, 1, group), (repeats, 1)).ravel()
         verbs = Verbs(X[order], expansion, block=0)
@@ -198,7 +198,7 @@ class Bench(Timed):
                 if n_rows > self.sizes.epoch_rows or (free is not None and 400 * n_rows > free):
                     continue
                 X, y = short_rows(n_rows)
-                cost[n_rows] = min(self.epoch(name, X, y) for _ in range(max(1, min(7, 10**7 // n_rows // 2)))) / n_rows
+                cost[n_rows] = min(self.epoch(name, X, y) for _ in range(max(2, min(7, 10**7 // n_rows // 2)))) / n_rows
                 yield Row(
                     "g", f"epoch of {name}, {n_rows:.0e} rows", "itself, 1e+05 rows", "ns a row", NS * cost[n_rows],
                     NS * cost[10**5], cost[n_rows] / cost[10**5], at_most=1.25,
