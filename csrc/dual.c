@@ -8,15 +8,6 @@
  * once for the margins and once for the changes. */
 #include "train.h"
 
-/* What one thread does alone ends with this: the others learn how many rows are left. */
-static void tell(const tk_training *training, tk_block *block)
-{
-    if (block->me == 0)
-        *block->kept = block->n;
-    tk_meet(training->team);
-    block->n = *block->kept;
-}
-
 /* gram[i][j] = K~(x_i, x_j); C times that is what alpha_i adds to the output f of row j. */
 static void make_gram(const tk_training *training, tk_block *block)
 {
@@ -130,7 +121,7 @@ static void take_outputs(const tk_training *training, tk_dual *dual, tk_block *b
     const int32_t n_outputs = training->targets->n_outputs;
     if (block->me == 0)
         keep_movable(training, dual, block);
-    tell(training, block);
+    tk_tell(training, block);
     if (block->n == 0)
         return;
     make_gram(training, block);
@@ -218,7 +209,7 @@ static void take_rows(const tk_training *training, tk_dual *dual, tk_block *bloc
 {
     if (block->me == 0)
         keep_movable_rows(training, dual, block);
-    tell(training, block);
+    tk_tell(training, block);
     if (block->n == 0)
         return;
     make_gram(training, block);
@@ -244,7 +235,7 @@ void tk_dual_pass(const tk_training *training, int64_t first, int64_t last, tk_d
             tk_keep_changed(training, &block);
             dual->changed += block.n;
         }
-        tell(training, &block);
+        tk_tell(training, &block);
         tk_add_block(training, &block, dual->C, NULL, training->w.values);
     }
 }

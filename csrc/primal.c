@@ -61,13 +61,14 @@ static void project(const tk_training *training, tk_pegasos *pegasos)
  *
  *     w <- (1 - 1/t) w + share / (lambda t) sum_i t_i phi(x_i)
  */
-static void pegasos_step(const tk_training *training, tk_pegasos *pegasos, tk_block *block)
+
+/* All of a step but for the tables, to which step_k and back_k times the slopes are added. */
+static void pegasos_step(const tk_training *training, tk_pegasos *pegasos, tk_block *block, double *step, double *back)
 {
     const tk_targets *targets = training->targets;
     const int32_t n_outputs = targets->n_outputs;
     const double t = (double)++pegasos->t, shrink = t > 1 ? 1 - 1 / t : 1;
     const double eta = pegasos->share / (pegasos->lambda * t);
-    double *step = block->outputs, *back = block->outputs + n_outputs;
     make_slopes(training, block);
     if (pegasos->radius)
         tk_gram(&block->rows, training->update, 0, block->n, block->gram, block->for_gram);
@@ -84,9 +85,6 @@ static void pegasos_step(const tk_training *training, tk_pegasos *pegasos, tk_bl
             const int64_t row = block->row[i];
             pegasos->alpha[row * n_outputs + k] += step[k] * block->t[i * n_outputs + k] * tk_sign(targets, row, k);
         }
-    tk_add_block(training, block, 1, step, training->w.values);
-    if (pegasos->average) /* what was averaged so far holds shift * values: take the change out of it again */
-        tk_add_block(training, block, 1, back, pegasos->average);
     if (pegasos->radius)
         project(training, pegasos);
     for (int32_t k = 0; k < n_outputs; k++)
@@ -94,25 +92,37 @@ static void pegasos_step(const tk_training *training, tk_pegasos *pegasos, tk_bl
     pegasos->n_averaged++;
 }
 
-void tk_pegasos_pass(const tk_training *training, int64_t first, int64_t last, tk_pegasos *pegasos)
+void tk_pegasos_pass(const tk_training *training, int64_t first, int64_t last, tk_pegasos *pegasos, int32_t me)
 {
-    tk_block block = tk_carve_block(training, 0);
+    tk_block block = tk_carve_block(training, me);
+    double *step = block.outputs, *back = block.outputs + training->targets->n_outputs;
     for (int64_t i = first; i < last; i += training->block) {
         tk_next_block(training, i, last, pegasos->scale, &block);
-        pegasos_step(training, pegasos, &block);
+        if (me == 0)
+            pegasos_step(training, pegasos, &block, step, back);
+        tk_tell(training, &block);
+        tk_add_block(training, &block, 1, step, training->w.values);
+        if (pegasos->average) /* what was averaged so far holds shift * values: take the change out of it again */
+            tk_add_block(training, &block, 1, back, pegasos->average);
     }
 }
 
 /* AdaGrad (Duchi et al., 2011). */
-void tk_adagrad_pass(const tk_training *training, int64_t first, int64_t last, const tk_adaptive *state)
+void tk_adagrad_pass(const tk_training *training, int64_t first, int64_t last, const tk_adaptive *state, int32_t me)
 {
-    tk_block block = tk_carve_block(training, 0);
+    tk_block block = tk_carve_block(training, me);
+    int32_t top, end;
+    tk_share_slots(training, &block, &top, &end);
     for (int64_t i = first; i < last; i += training->block) {
         tk_next_block(training, i, last, NULL, &block);
-        make_slopes(training, &block);
-        tk_keep_changed(training, &block);
-        tk_adapt(&block.rows, training->update, 0, block.n, state, tk_coefficients(training, &block, 1, NULL),
-                 block.for_walk);
+        if (me == 0) {
+            make_slopes(training, &block);
+            tk_keep_changed(training, &block);
+            tk_coefficients(training, &block, 1, NULL);
+        }
+        tk_tell(training, &block);
+        tk_adapt_part(&block.rows, training->update, 0, block.n, state, block.reals, block.for_walk, top, end);
+        tk_meet(training->team);
     }
 }
 

@@ -128,10 +128,16 @@ static void test_adapt(const test_case *c, int64_t first, int64_t last, int32_t 
     const array rates = random_reals(c->real, width);
     const int with_rates = (width + n) % 2 == 0;
     const tk_adaptive state = {values.data, squares.data, width, eta, with_rates ? rates.data : NULL};
+    const array in_parts = new_array(values.bytes), squares_of_parts = filled_reals(c->real, c->n_slots * width, floor);
+    const tk_adaptive parts = {in_parts.data, squares_of_parts.data, width, eta, state.rate};
+    const int32_t d = c->map->c.n_columns, cuts[] = {0, d / 3, d / 3 + d / 2, d + 1};
     int64_t row[MOST_ROWS];
     double coefficient[MOST_ROWS];
     int good = 1, rises = 1, untouched = 1;
     memcpy(before.data, values.data, (size_t)values.bytes);
+    memcpy(in_parts.data, values.data, (size_t)values.bytes);
+    for (int i = 2; i >= 0; i--)
+        tk_adapt_part(&c->rows->c, &c->map->c, first, last, &parts, t.data, c->scratch.data, cuts[i], cuts[i + 1]);
     tk_adapt(&c->rows->c, &c->map->c, first, last, &state, t.data, c->scratch.data);
     for (int32_t k = 0; k < width; k++) {
         const int used = is_used(c->real, t, n, width, k);
@@ -160,6 +166,10 @@ static void test_adapt(const test_case *c, int64_t first, int64_t last, int32_t 
     }
     check(good, eta == 0 ? "adapt with steps of 0" : width == 1 ? "adapt" : "adapt with several tables");
     check(rises, "sums of squares do not fall");
+    check(memcmp(in_parts.data, values.data, (size_t)values.bytes) == 0, "adapt in parts");
+    check(memcmp(squares_of_parts.data, squares.data, (size_t)squares.bytes) == 0, "adapt in parts, squares");
+    free_array(in_parts, "parts of adapt write the table only");
+    free_array(squares_of_parts, "parts of adapt write the squares only");
     check(untouched, "adapt leaves tables alone that have no coefficients");
     free_array(before, "the test stays in its array");
     free_array(rates, "adapt leaves the rates alone");

@@ -1208,8 +1208,8 @@ static void test_pegasos(const test_case *c, const a_problem *p, int projected, 
     plain_pegasos(c, &t, &s, s.radius, c->w, c->more, largest);
     for (int32_t k = 0; k < n_problems(t.c.targets); k++)
         size = fmax(size, (double)n_blocks * largest[k]);
-    tk_pegasos_pass(&t.c, 0, block, &s);
-    tk_pegasos_pass(&t.c, block, n, &s);
+    tk_pegasos_pass(&t.c, 0, block, &s, 0);
+    tk_pegasos_pass(&t.c, block, n, &s, 0);
     check(tables_are(c, &t, t.w, s.scale, c->w, size), projected ? "Pegasos with projections" : "Pegasos");
     check(s.t == n_blocks && s.n_averaged == n_blocks, "steps are counted");
     const array mean = new_tables(c, &t, 0);
@@ -1270,8 +1270,8 @@ static void test_adagrad(const test_case *c, const a_problem *p)
                         state.rate ? eta * get(c->real, rates, k) : eta, of_output(c, c->w, k),
                         of_output(c, c->more, k));
     }
-    tk_adagrad_pass(&t.c, 0, 2 * block, &state);
-    tk_adagrad_pass(&t.c, 2 * block, n, &state);
+    tk_adagrad_pass(&t.c, 0, 2 * block, &state, 0);
+    tk_adagrad_pass(&t.c, 2 * block, n, &state, 0);
     check(tables_are(c, &t, t.w, NULL, c->w, 1), "AdaGrad");
     for (int64_t at = 0; at < c->n_slots * p->width; at++) {
         const double got = get(c->real, squares, at);

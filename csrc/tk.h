@@ -248,10 +248,10 @@ typedef struct {
     int64_t n_averaged;
 } tk_pegasos;
 
-void tk_pegasos_pass(const tk_training *training, int64_t first, int64_t last, tk_pegasos *pegasos);
+void tk_pegasos_pass(const tk_training *training, int64_t first, int64_t last, tk_pegasos *pegasos, int32_t me);
 
 /* AdaGrad, for the loss alone; the regulariser is applied by tk_shrink now and then. */
-void tk_adagrad_pass(const tk_training *training, int64_t first, int64_t last, const tk_adaptive *state);
+void tk_adagrad_pass(const tk_training *training, int64_t first, int64_t last, const tk_adaptive *state, int32_t me);
 
 /* values[a] /= 1 + factor * rate / sqrt(squares[a]), for first <= a < last, counted over all tables. */
 void tk_shrink(tk_real real, const tk_adaptive *state, double factor, int64_t first, int64_t last);

@@ -126,6 +126,14 @@ void tk_next_block(const tk_training *training, int64_t first, int64_t last, con
     tk_meet(training->team);
 }
 
+void tk_tell(const tk_training *training, tk_block *block)
+{
+    if (block->me == 0)
+        *block->kept = block->n;
+    tk_meet(training->team);
+    block->n = *block->kept;
+}
+
 void tk_move_row(const tk_training *training, tk_block *block, int64_t to, int64_t from)
 {
     const int64_t n_outputs = training->targets->n_outputs;
@@ -151,7 +159,7 @@ void tk_keep_changed(const tk_training *training, tk_block *block)
     block->n = n;
 }
 
-const void *tk_coefficients(const tk_training *training, tk_block *block, double factor, const double *factors)
+void tk_coefficients(const tk_training *training, tk_block *block, double factor, const double *factors)
 {
     const int64_t n_outputs = training->targets->n_outputs, width = training->w.width;
     for (int64_t i = 0; i < block->n; i++)
@@ -163,10 +171,9 @@ const void *tk_coefficients(const tk_training *training, tk_block *block, double
             else
                 ((float *)block->reals)[i * width + k] = (float)t;
         }
-    return block->reals;
 }
 
-/* The top coordinates of this thread's share of the slots: ranges with about equally many of them. */
+/* Where the shares of the first threads end: ranges with about equally many slots. */
 static int32_t share_end(const tk_map *map, int32_t me, int32_t n_threads)
 {
     const int64_t *ranks = map->ranks + map->degree * ((int64_t)map->n_columns + 2);
@@ -184,11 +191,17 @@ static int32_t share_end(const tk_map *map, int32_t me, int32_t n_threads)
     return low;
 }
 
+void tk_share_slots(const tk_training *training, const tk_block *block, int32_t *first, int32_t *last)
+{
+    *first = share_end(training->update, block->me, block->n_threads);
+    *last = share_end(training->update, block->me + 1, block->n_threads);
+}
+
 void tk_add_block(const tk_training *training, tk_block *block, double factor, const double *factors, void *table)
 {
     const tk_table to = {table, training->w.width};
-    const int32_t first = share_end(training->update, block->me, block->n_threads),
-                  last = share_end(training->update, block->me + 1, block->n_threads);
+    int32_t first, last;
+    tk_share_slots(training, block, &first, &last);
     if (block->me == 0)
         tk_coefficients(training, block, factor, factors);
     tk_meet(training->team);

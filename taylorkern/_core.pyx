@@ -171,8 +171,9 @@ cdef extern from "tk.h" nogil:
     int64_t tk_training_scratch_bytes(const tk_rows *rows, int32_t block, int32_t n_outputs, int32_t width,
                                       int32_t n_threads)
     void tk_dual_pass(const tk_training *training, int64_t first, int64_t last, tk_dual *dual, int32_t me)
-    void tk_pegasos_pass(const tk_training *training, int64_t first, int64_t last, tk_pegasos *pegasos)
-    void tk_adagrad_pass(const tk_training *training, int64_t first, int64_t last, const tk_adaptive *state)
+    void tk_pegasos_pass(const tk_training *training, int64_t first, int64_t last, tk_pegasos *pegasos, int32_t me)
+    void tk_adagrad_pass(const tk_training *training, int64_t first, int64_t last, const tk_adaptive *state,
+                         int32_t me)
     void tk_shrink(tk_real real, const tk_adaptive *state, double factor, int64_t first, int64_t last)
     void tk_own_slots(const tk_map *map, const int32_t *own, const int64_t *own_ranks, int64_t width, int32_t first,
                       int32_t last, int64_t *slots)
@@ -686,7 +687,9 @@ cdef class Training:
         self.c.block = block
         self.c.scratch = _aligned(scratch)
 
-    cdef int check(self, int64_t first, int64_t last) except -1:
+    cdef int check(self, int64_t first, int64_t last, int32_t me) except -1:
+        if not 0 <= me < self.team.n:
+            raise ValueError(f"there is no thread {me}")
         if self.rows.c.order == NULL or not 0 <= first <= last <= self.rows.n_rows:
             raise ValueError(f"rows {first} to {last} are not there")
         if self.scratch.shape[0] < training_scratch_bytes(
@@ -747,9 +750,7 @@ cdef class Dual:
 
         With several threads, each of them calls it at the same time with its own number.
         """
-        self.training.check(first, last)
-        if not 0 <= me < self.training.team.n:
-            raise ValueError(f"there is no thread {me}")
+        self.training.check(first, last, me)
         with nogil:
             tk_dual_pass(&self.training.c, first, last, &self.c, me)
 
@@ -787,11 +788,11 @@ cdef class Pegasos:
         """The averaged iterate is (average + shift * the training's w) / n_averaged."""
         return self.c.n_averaged
 
-    def run(self, int64_t first, int64_t last):
-        """One pass over the rows from first to last - 1 of the order."""
-        self.training.check(first, last)
+    def run(self, int64_t first, int64_t last, int32_t me=0):
+        """One pass over the rows from first to last - 1 of the order; see `Dual.run`."""
+        self.training.check(first, last, me)
         with nogil:
-            tk_pegasos_pass(&self.training.c, first, last, &self.c)
+            tk_pegasos_pass(&self.training.c, first, last, &self.c, me)
 
 
 cdef class Adagrad:
@@ -810,11 +811,11 @@ cdef class Adagrad:
                 raise ValueError("rate has the wrong shape or type")
             self.c.rate = _address(rate)
 
-    def run(self, int64_t first, int64_t last):
-        """One pass over the rows from first to last - 1 of the order."""
-        self.training.check(first, last)
+    def run(self, int64_t first, int64_t last, int32_t me=0):
+        """One pass over the rows from first to last - 1 of the order; see `Dual.run`."""
+        self.training.check(first, last, me)
         with nogil:
-            tk_adagrad_pass(&self.training.c, first, last, &self.c)
+            tk_adagrad_pass(&self.training.c, first, last, &self.c, me)
 
     def shrink(self, double factor, int64_t first, int64_t last):
         """The regulariser's step in the entries first to last - 1: w[a] /= 1 + factor / sqrt(squares[a])."""

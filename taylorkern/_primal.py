@@ -3,6 +3,7 @@
 Both work on weights of features; `model` makes the table that predicts.
 """
 
+from functools import partial
 from math import isfinite, log
 from typing import NamedTuple
 
@@ -11,6 +12,8 @@ import numpy as np
 from . import _core
 from ._expansion import PASS_MONOMIALS
 from ._problem import NAN, Record, squared_norms
+from ._rows import share_out
+from ._threads import Team
 
 
 class Pegasos:
@@ -39,7 +42,8 @@ class Pegasos:
             self.alpha[:] = problem.C * alpha
             problem.add(self.w, alpha, problem.expansion.features)
             t, norm2 = max(t, n_blocks), squared_norms(self.w)[:n_outputs]
-        self.training, self.rows = problem.training(self.w, self.block)
+        self.team = Team(problem.n_jobs)
+        self.training, self.rows = problem.training(self.w, self.block, n_threads=self.team.n)
         self.share, self.radius = n_blocks / problem.n_rows, radius
         self.scale, self.norm2, self.shift = np.ones(n_outputs), norm2, np.zeros(n_outputs)
         self.t, self.n_averaged, self.epochs = t, 0, 0
@@ -60,7 +64,7 @@ class Pegasos:
         order = problem.together(self.random.permutation(problem.n_rows))
         self.rows.set_order(order)
         for begin, end in problem.passes(len(order), self.block):
-            state.run(begin, end)
+            self.team.run(partial(state.run, begin, end))
         self.t += state.n_averaged
         self.n_averaged += state.n_averaged
         self.epochs += 1
@@ -132,9 +136,8 @@ class Adagrad:
         self.w, self.squares, self.average = (
             _grown(table, problem, fill) for table, fill in zip(stream[:3], (0, self.floor, 0), strict=True)
         )
-        # Dense rows share each load of the table; sparse ones learn from one another at once.
-        self.block = 8 if problem.rows.core.walk_dense else 1
-        self.training, self.rows = problem.training(self.w, self.block)
+        self.block, self.team = adagrad_block(problem), Team(problem.n_jobs)
+        self.training, self.rows = problem.training(self.w, self.block, n_threads=self.team.n)
         if np.isnan(self.eta):
             self.eta = self._search() if problem.n_rows >= SEARCH_FROM else UNSEARCHED
         self.epochs, self._reached, self._better = 0, np.inf, np.ones(problem.n_outputs, dtype=bool)
@@ -179,10 +182,8 @@ class Adagrad:
         for part in range(parts):
             begin, end = (len(order) * k // parts for k in (part, part + 1))
             for first, last in problem.passes(end - begin, self.block):
-                state.run(begin + first, begin + last)
-            for entry in range(0, self.w.size, PASS_MONOMIALS):
-                state.shrink(lambda_ * self.eta * (end - begin), entry, min(entry + PASS_MONOMIALS, self.w.size))
-            self.average += self.w
+                self.team.run(partial(state.run, begin + first, begin + last))
+            settle(state, lambda_ * self.eta * (end - begin), self.average, problem.n_jobs)
             self.n_averaged += 1
 
     def epoch(self, last=False):
@@ -313,6 +314,30 @@ def n_searched(n_rows):
     return min(max(n_rows // 8, SEARCH_ROWS // 8), SEARCH_ROWS, n_rows)
 
 
+def adagrad_block(problem):
+    """Rows that AdaGrad takes together, none of which learns from another: few beside all those of a table.
+
+    So many are worth the while of several threads; and dense rows share each load of the table.
+    """
+    cells = problem.rows.cells
+    few = problem.n_rows / ((1 if cells is None else len(cells.bases[0])) * ROWS_TO_LEARN_FROM)
+    return int(2 ** np.clip(np.floor(np.log2(few)), 3 if problem.rows.core.walk_dense else 0, 5))
+
+
+def settle(state, factor, average, n_jobs):
+    """The regulariser's step for some rows, `factor` in all, and one more iterate for the average."""
+    w, average = state.training.w.reshape(-1), average.reshape(-1)
+
+    def take(entries):
+        for first in entries:
+            part = slice(first, min(first + PASS_MONOMIALS, w.size))
+            state.shrink(factor, part.start, part.stop)
+            average[part] += w[part]
+
+    starts = range(0, w.size, PASS_MONOMIALS)
+    share_out(take, iter(starts), min(n_jobs, max(len(starts), 1)))
+
+
 def floor_of(problem, unit):
     """Where sums of squared gradients begin, for each table: gradients of squared losses are as large as targets."""
     return FLOOR if problem.loss.lipschitz else FLOOR * unit**2
@@ -347,5 +372,6 @@ def by_table(values, w):
 
 FLOOR = 1e-12  # of the sums of squared gradients
 UNSEARCHED, SEARCH_FROM = 0.3, 32  # the step size where there are fewer rows than this to search on
+ROWS_TO_LEARN_FROM = 128  # of the same table, for each row of a block
 CAREFUL = 0.1  # the step size for a model that another solver has trained
 SEARCH_ROWS, SEARCH_EPOCHS = 16384, 3

@@ -14,8 +14,7 @@ import numpy as np
 
 from . import _core
 from ._dual import Dual, block_of
-from ._expansion import PASS_MONOMIALS
-from ._primal import Adagrad, Pegasos, Stream, by_table, norms
+from ._primal import Adagrad, Pegasos, Stream, adagrad_block, by_table, norms, settle
 from ._problem import NAN, Record
 from ._threads import Team
 
@@ -86,7 +85,7 @@ class StreamPegasos:
         n_outputs = problem.n_outputs
         self.w, self.average, self.alpha = problem.table(), problem.table(), np.zeros((n_rows, n_outputs))
         self.scale, self.norm2, self.shift = np.ones(n_outputs), np.zeros(n_outputs), np.zeros(n_outputs)
-        self.share = -(-n_rows // Pegasos.block) / n_rows
+        self.share, self.team = -(-n_rows // Pegasos.block) / n_rows, Team(problem.n_jobs)
         self.t, self.n_averaged, self.epochs, self.radius = 0, 0, 0, None
         if not problem.loss.lipschitz:  # see Pegasos
             self.t = int(min(problem.steepest() / (2 * self.lambda_), 2**53))
@@ -100,14 +99,14 @@ class StreamPegasos:
 
     def take(self, problem, first):
         """One pass over a chunk whose first row has this number."""
-        training, rows = problem.training(self.w, Pegasos.block)
+        training, rows = problem.training(self.w, Pegasos.block, n_threads=self.team.n)
         vectors = self.alpha[first : first + problem.n_rows], self.scale, self.norm2
         state = _core.Pegasos(training, self.lambda_, self.share, self.radius, *vectors, self.t)
         state.begin_average(self.average, self.shift)
         rows.set_order(problem.together(self.random.permutation(problem.n_rows)))
         try:
             for begin, end in problem.passes(problem.n_rows, Pegasos.block):
-                state.run(begin, end)
+                self.team.run(partial(state.run, begin, end))
         finally:  # after Ctrl-C the steps that were taken count
             self.t += state.n_averaged
             self.n_averaged += state.n_averaged
@@ -152,7 +151,7 @@ class StreamAdagrad:
     )
 
     def __init__(self, problem, random, n_rows, ceiling, fresh=True):
-        self.random = random
+        self.random, self.team = random, Team(problem.n_jobs)
         stream = Stream.new(problem)
         if fresh:
             stream = Adagrad(problem, random, 0.0, stream=stream).stream()
@@ -173,8 +172,8 @@ class StreamAdagrad:
             self.average[:], self.n_averaged, self.n_restarted = 0, 0, self.n_seen
         self.n_seen += problem.n_rows
         self.n_different = max(self.n_different, first + problem.n_rows)
-        block = 8 if problem.rows.core.walk_dense else 1
-        training, rows = problem.training(self.w, block)
+        block = adagrad_block(problem)
+        training, rows = problem.training(self.w, block, n_threads=self.team.n)
         state = _core.Adagrad(training, self.squares, self.eta, self.unit)
         rows.set_order(problem.together(self.random.permutation(problem.n_rows)))
         lambda_ = 1 / (problem.C * self.n_different)
@@ -185,7 +184,7 @@ class StreamAdagrad:
         for part in range(parts):
             begin, end = (problem.n_rows * k // parts for k in (part, part + 1))
             for a, b in problem.passes(end - begin, block):
-                state.run(begin + a, begin + b)
+                self.team.run(partial(state.run, begin + a, begin + b))
             self.pending += end - begin
             self.pending_monomials += problem.n_monomials // parts
             if self.pending_monomials >= often:
@@ -193,10 +192,7 @@ class StreamAdagrad:
         self._last = state, lambda_
 
     def _settle(self, state, lambda_):
-        for entry in range(0, self.w.size, PASS_MONOMIALS):
-            last = min(entry + PASS_MONOMIALS, self.w.size)
-            state.shrink(lambda_ * self.eta * self.pending, entry, last)
-        self.average += self.w
+        settle(state, lambda_ * self.eta * self.pending, self.average, self.team.n)
         self.n_averaged += 1
         self.pending, self.pending_monomials = 0, 0
 

@@ -103,7 +103,7 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
         Bytes that training may take beyond X. None stands for what the machine has free. What needs more is refused
         before anything is allocated.
     n_jobs : int, default=None
-        Threads for prediction, for the objective during training and, with solver="dual", for its steps. Results do not
+        Threads for training and prediction. Results do not
         depend on it, bit for bit. None is one; -1 is as many as there are cores.
     warm_start : bool, default=False
         Whether `fit` begins where the last one ended, when it had as many rows: with another C, for example.
@@ -643,7 +643,7 @@ class TaylorSVR(RegressorMixin, TaylorModel):
         Bytes that training may take beyond X. None stands for what the machine has free. What needs more is refused
         before anything is allocated.
     n_jobs : int, default=None
-        Threads for prediction, for the objective during training and, with solver="dual", for its steps. Results do not
+        Threads for training and prediction. Results do not
         depend on it, bit for bit. None is one; -1 is as many as there are cores.
     warm_start : bool, default=False
         Whether `fit` begins where the last one ended, when it had as many rows: with another C, for example.
