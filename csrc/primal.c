@@ -111,8 +111,7 @@ void tk_pegasos_pass(const tk_training *training, int64_t first, int64_t last, t
 void tk_adagrad_pass(const tk_training *training, int64_t first, int64_t last, const tk_adaptive *state, int32_t me)
 {
     tk_block block = tk_carve_block(training, me);
-    int32_t top, end;
-    tk_share_slots(training, &block, &top, &end);
+    const int32_t *share = training->shares + me;
     for (int64_t i = first; i < last; i += training->block) {
         tk_next_block(training, i, last, NULL, &block);
         if (me == 0) {
@@ -121,7 +120,8 @@ void tk_adagrad_pass(const tk_training *training, int64_t first, int64_t last, c
             tk_coefficients(training, &block, 1, NULL);
         }
         tk_tell(training, &block);
-        tk_adapt_part(&block.rows, training->update, 0, block.n, state, block.reals, block.for_walk, top, end);
+        tk_adapt_part(&block.rows, training->update, 0, block.n, state, block.reals, block.for_walk, share[0],
+                      share[1]);
         tk_meet(training->team);
     }
 }

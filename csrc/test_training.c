@@ -876,6 +876,7 @@ typedef struct {
     tk_rows rows;
     some_targets targets;
     array w, order;
+    int32_t shares[2];
 } a_training;
 
 static const double padding = 7;
@@ -918,6 +919,9 @@ static void begin_training(a_training *t, const test_case *c, const a_problem *p
     t->c.block = p->block;
     t->c.scratch = zero_scratch(c, p);
     t->c.team = NULL;
+    t->shares[0] = 0;
+    t->shares[1] = c->rows->c.n_columns + 1;
+    t->c.shares = t->shares;
     t->c.w.width = p->width;
     t->w = new_tables(c, t, 0);
     t->c.w.values = t->w.data;

@@ -212,9 +212,11 @@ typedef struct {
     const tk_map *update; /* these are added to it: their metric times that of margin is c_|a| / a! */
     tk_table w;           /* [n_slots][width], width >= K: what is beyond K is padding */
     const tk_targets *targets;
-    int32_t block; /* rows whose margins are taken together */
-    tk_team *team; /* NULL: one thread */
-    void *scratch; /* tk_training_scratch_bytes of it, 64-byte aligned, all zero before the first pass */
+    int32_t block;         /* rows whose margins are taken together */
+    tk_team *team;         /* NULL: one thread */
+    const int32_t *shares; /* [threads + 1] rising from 0 to d + 1: each thread updates the slots whose highest
+                              coordinate is in its range */
+    void *scratch;         /* tk_training_scratch_bytes of it, 64-byte aligned, all zero before the first pass */
 } tk_training;
 
 int64_t tk_training_scratch_bytes(const tk_rows *rows, int32_t block, int32_t n_outputs, int32_t width,

@@ -173,38 +173,13 @@ void tk_coefficients(const tk_training *training, tk_block *block, double factor
         }
 }
 
-/* Where the shares of the first threads end: ranges with about equally many slots. */
-static int32_t share_end(const tk_map *map, int32_t me, int32_t n_threads)
-{
-    const int64_t *ranks = map->ranks + map->degree * ((int64_t)map->n_columns + 2);
-    const double wanted = (double)ranks[map->n_columns + 1] * me / n_threads;
-    int32_t low = 0, high = map->n_columns + 1;
-    if (me == n_threads)
-        return high;
-    while (low < high) {
-        const int32_t middle = low + (high - low) / 2;
-        if ((double)ranks[middle] < wanted)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-void tk_share_slots(const tk_training *training, const tk_block *block, int32_t *first, int32_t *last)
-{
-    *first = share_end(training->update, block->me, block->n_threads);
-    *last = share_end(training->update, block->me + 1, block->n_threads);
-}
-
 void tk_add_block(const tk_training *training, tk_block *block, double factor, const double *factors, void *table)
 {
     const tk_table to = {table, training->w.width};
-    int32_t first, last;
-    tk_share_slots(training, block, &first, &last);
+    const int32_t *share = training->shares + block->me;
     if (block->me == 0)
         tk_coefficients(training, block, factor, factors);
     tk_meet(training->team);
-    tk_add_part(&block->rows, training->update, 0, block->n, &to, block->reals, block->for_walk, first, last);
+    tk_add_part(&block->rows, training->update, 0, block->n, &to, block->reals, block->for_walk, share[0], share[1]);
     tk_meet(training->team);
 }

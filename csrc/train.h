@@ -44,9 +44,6 @@ void tk_coefficients(const tk_training *training, tk_block *block, double factor
 /* What one thread does alone ends with this: the others learn how many rows are left in the block. */
 void tk_tell(const tk_training *training, tk_block *block);
 
-/* This thread's share of the slots: those whose highest coordinate is in first <= j_r < last. */
-void tk_share_slots(const tk_training *training, const tk_block *block, int32_t *first, int32_t *last);
-
 /* table_k += factor * factors_k * sum_i t_ik phi(x_i), over the block. All threads call it. */
 void tk_add_block(const tk_training *training, tk_block *block, double factor, const double *factors, void *table);
 

@@ -119,6 +119,7 @@ cdef extern from "tk.h" nogil:
         const tk_targets *targets
         int32_t block
         tk_team *team
+        const int32_t *shares
         void *scratch
 
     ctypedef struct tk_dual:
@@ -153,8 +154,8 @@ cdef extern from "tk.h" nogil:
     int64_t tk_weigh_scratch_bytes(tk_real real, const tk_map *map)
     void tk_dot(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_table *table,
                 void *out, void *scratch)
-    void tk_add(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_table *table,
-                const void *t, void *scratch)
+    void tk_add_part(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_table *table,
+                     const void *t, void *scratch, int32_t top, int32_t end)
     void tk_expand(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_features *out,
                    void *scratch)
     void tk_weigh(tk_real real, const tk_map *map, int32_t first, int32_t last, const tk_table *table,
@@ -376,9 +377,15 @@ def dot(Rows rows, Map map, int64_t first, int64_t last, const real[:, ::1] tabl
 
 
 def add(Rows rows, Map map, int64_t first, int64_t last, real[:, ::1] table, const real[:, ::1] t,
-        unsigned char[::1] scratch):
-    """table[:, k] += sum_i t[i, k] phi(row first + i) (OUT: table)."""
+        unsigned char[::1] scratch, int32_t top=0, int32_t end=-1):
+    """table[:, k] += sum_i t[i, k] phi(row first + i) (OUT: table).
+
+    With top and end, in the slots whose highest coordinate is in top <= j_r < end alone.
+    """
     cdef tk_table c_table
+    end = <int32_t>map.n_columns + 1 if end < 0 else end
+    if not 0 <= top <= end <= map.n_columns + 1:
+        raise ValueError(f"there are no coordinates {top} to {end}")
     _check(rows, map, sizeof(real), first, last, t.shape[0], scratch)
     if table.shape[0] != rows.slots(map) or table.shape[1] != t.shape[1]:
         raise ValueError("table and t have the wrong shape")
@@ -387,7 +394,7 @@ def add(Rows rows, Map map, int64_t first, int64_t last, real[:, ::1] table, con
     c_table.values = &table[0, 0]
     c_table.width = <int32_t>table.shape[1]
     with nogil:
-        tk_add(&rows.c, &map.c, first, last, &c_table, &t[0, 0], _aligned(scratch))
+        tk_add_part(&rows.c, &map.c, first, last, &c_table, &t[0, 0], _aligned(scratch), top, end)
 
 
 def expand(Rows rows, Map map, int64_t first, int64_t last, index[::1] slots, real[::1] values,
@@ -647,8 +654,15 @@ cdef class Targets:
             tk_slopes(&self.c, &margin[0, 0], 0, margin.shape[0], &alpha[0, 0])
 
 
+cdef bint _bad_shares(const int32_t[::1] shares, Py_ssize_t n_columns):
+    cdef Py_ssize_t k, n = shares.shape[0] - 1
+    return n < 1 or shares[0] != 0 or shares[n] != n_columns + 1 or any(shares[k] > shares[k + 1] for k in range(n))
+
+
 cdef class Training:
     """Rows and what is asked of them, tables w [n_slots, width] to train, and the scratch of a pass.
+
+    There are as many threads as `shares` has ranges: each updates the slots whose highest coordinate is in its own.
 
     The order of the rows is set at each epoch. Tables beyond the number of outputs are padding.
     """
@@ -660,9 +674,10 @@ cdef class Training:
     cdef readonly object w
     cdef readonly Targets targets
     cdef unsigned char[::1] scratch
+    cdef const int32_t[::1] shares
 
     def __init__(self, Rows rows not None, Map margin not None, Map update not None, w, Targets targets not None,
-                 int32_t block, unsigned char[::1] scratch, int32_t n_threads=1):
+                 int32_t block, unsigned char[::1] scratch, const int32_t[::1] shares not None):
         if rows.n_columns != margin.n_columns or w.ndim != 2 or w.shape[0] != rows.slots(margin):
             raise ValueError("rows, map and table do not belong together")
         if update.n_slots != margin.n_slots or update.n_columns != margin.n_columns or w.itemsize != rows.itemsize:
@@ -673,8 +688,13 @@ cdef class Training:
             raise ValueError("targets have the wrong shape")
         self.rows, self.margin, self.update, self.w, self.targets = rows, margin, update, w, targets
         self.c.w.width = <int32_t>w.shape[1]
+        if _bad_shares(shares, rows.n_columns):
+            raise ValueError("shares do not go from 0 to d + 1")
+        n_threads = <int32_t>shares.shape[0] - 1
         self.team.n, self.team.arrived, self.team.round = n_threads, 0, 0
-        if block < 1 or n_threads < 1 or scratch.shape[0] < training_scratch_bytes(
+        self.shares = shares
+        self.c.shares = &shares[0]
+        if block < 1 or scratch.shape[0] < training_scratch_bytes(
                 rows, block, targets.n_outputs, w.shape[1], n_threads):
             raise ValueError("scratch is too small")
         self.scratch = scratch

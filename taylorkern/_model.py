@@ -5,7 +5,6 @@ from math import isnan
 from numbers import Integral
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length, check_random_state
@@ -25,6 +24,7 @@ from ._problem import Problem, squared_norms
 from ._rotation import Rotation, choose_rotation
 from ._rows import Rows, check_rows, dot_rows
 from ._shift import CHUNK, choose_shift
+from ._threads import check_jobs
 from ._train import SOLVERS, train
 from ._weights import fitted_weights
 from .certificate import certify, interrupted_certificate
@@ -242,7 +242,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         return values
 
     def _values(self, X):
-        rows, n_jobs = Rows(X) if self._shift is None else self._shift.rows(X), effective_n_jobs(self.n_jobs)
+        rows, n_jobs = Rows(X) if self._shift is None else self._shift.rows(X), check_jobs(self.n_jobs)
         rows.walk_dense(self._walk_dense)  # as in training: a row's value does not depend on those beside it
         values = dot_rows(rows, self._expansion, self._expansion.margin, self._table, n_jobs)
         return values[:, : self._n_tables]
@@ -288,8 +288,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
                 raise ValueError(f"{name} must be True or False; got {getattr(self, name)!r}")
         if not isinstance(self.verbose, Integral):
             raise ValueError(f"verbose must be an integer; got {self.verbose!r}")
-        if self.n_jobs is not None and not isinstance(self.n_jobs, Integral):
-            raise ValueError(f"n_jobs must be an integer or None; got {self.n_jobs!r}")
+        check_jobs(self.n_jobs)
 
     def _check_data(self, X, y):
         """(rows as `check_rows` returns them, targets)."""
@@ -375,7 +374,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
             check_degree(degree),
             random,
             compact=compact,
-            n_jobs=effective_n_jobs(self.n_jobs),
+            n_jobs=check_jobs(self.n_jobs),
             memory_limit=self.memory_limit,
         )
         return self._expand(cells.n_columns, degree, gamma), cells
@@ -403,7 +402,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
             if not used.any():
                 raise ValueError("Sample weights must contain at least one non-zero number.")
             rows, targets, weight = rows[used], targets[used], weight[used]
-        n_jobs = effective_n_jobs(self.n_jobs)
+        n_jobs = check_jobs(self.n_jobs)
         sample, given = rows[:: -(-rows.shape[0] // SAMPLE)].copy(), rows
         rows = Rows(rows) if shift is None else shift.rows(rows, n_jobs)
         loss = self._loss(meaning)

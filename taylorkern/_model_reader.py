@@ -16,7 +16,7 @@ from .certificate import Certificate
 
 FORMAT, FORMAT_VERSION = "taylorkern model", 2
 # Parameters that files before some version of the format may lack, {name: version}: they have their defaults then.
-LATER: dict[str, int] = {"n_cells": 2, "n_partitions": 2, "n_axes": 2, "weights": 2}
+LATER: dict[str, int] = {"n_cells": 2, "n_partitions": 2, "n_axes": 2, "weights": 2, "n_jobs": 2}
 HISTORY = ("epoch", "seconds", "primal", "dual", "active", "primal_seen")
 N_CERTIFICATE = 11  # numbers of a certificate
 MAX_FLOAT = float(np.finfo(np.float64).max)  # Python's, with which integers of any size compare

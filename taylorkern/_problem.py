@@ -114,7 +114,8 @@ class Problem:
         n_bytes = _core.training_scratch_bytes(rows, block, self.n_outputs, self.width, n_threads)
         scratch = np.zeros(n_bytes, dtype=np.uint8)
         margin, update = margin or self.expansion.features, update or self.expansion.features
-        return _core.Training(rows, margin, update, w, self.targets, block, scratch, n_threads), rows
+        shares = self.rows.shares(self.expansion, n_threads)
+        return _core.Training(rows, margin, update, w, self.targets, block, scratch, shares), rows
 
     def outputs(self, w, walked=None, out=None, finish=None):
         """f(x_i) of all rows, [n_rows, K] in float64; w holds weights of features, or goes with the map `walked`.

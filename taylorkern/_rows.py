@@ -6,6 +6,7 @@ longer to import than it takes to predict, are imported where they are needed.
 
 from copy import copy
 from functools import cached_property
+from math import comb
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from . import _core
 from ._expansion import MAX_COLUMNS, PASS_MONOMIALS, passes
 
 # A dense walk visits a monomial this many times faster than a sparse one (bench/micro.py: Walk).
+SHARES_SAMPLE = 1000  # rows that tell how threads share the slots
 DENSE_GAIN = 4
 
 
@@ -238,6 +240,36 @@ class Rows:
                 part[there] += (numbers[ends[there] - back] + 1).astype(np.uint64)
         order = np.argsort(key, kind="stable").astype(np.int32)
         self.core.set_order(order if self.core.order is None else self.core.order[order])
+
+    def shares(self, expansion, n):
+        """Coordinates from 0 to d + 1, in n ranges: the highest ones of about equally many monomials are in each."""
+        d = self.n_columns
+        if n == 1:
+            return np.array([0, d + 1], dtype=np.int32)
+        walked = np.cumsum(self._highest(expansion.degree))
+        cuts = np.searchsorted(walked, walked[-1] * np.arange(1, n) / n) + 1
+        return np.array([0, *np.minimum(cuts, d + 1), d + 1], dtype=np.int32)
+
+    def _highest(self, degree):
+        """How many monomials of a sample of the rows have each coordinate as their highest."""
+        core: Any = self.core
+        dense = core.walk_dense or core.indptr is None
+        n_places = self.n_columns if dense else core.max_nonzeros
+        of_place = np.array([float(comb(t + degree - 1, degree - 1)) for t in range(n_places + 1)])
+        if dense:
+            return of_place
+        some = np.linspace(0, self.n_rows - 1, min(SHARES_SAMPLE, self.n_rows), dtype=np.int64)
+        some = some if core.order is None else core.order[some].astype(np.int64)
+        begin, lengths = core.indptr[some], core.indptr[some + 1] - core.indptr[some]
+        row = np.repeat(np.arange(len(some)), lengths)
+        place = np.arange(len(row)) - (np.cumsum(lengths) - lengths)[row]
+        column = core.indices[begin[row] + place]
+        if core.place is not None:
+            column = core.place[column]
+            column = column[np.lexsort((column, row))]
+        counts = np.bincount(column + 1, weights=of_place[place + 1], minlength=self.n_columns + 1)
+        counts[0] = len(some)
+        return counts
 
     def stored(self, first, last):
         """Where the rows first to last - 1 are stored: an index into X."""

@@ -1,7 +1,17 @@
 """Threads that run one pass of the C core together."""
 
 from concurrent.futures import Future, ThreadPoolExecutor
+from numbers import Integral
 from threading import Barrier, BrokenBarrierError
+
+
+def check_jobs(n_jobs):
+    """The number of threads that n_jobs stands for, as joblib has it."""
+    if n_jobs is not None and not isinstance(n_jobs, Integral):
+        raise ValueError(f"n_jobs must be an integer or None; got {n_jobs!r}")
+    from joblib import effective_n_jobs
+
+    return effective_n_jobs(n_jobs)
 
 
 class Team:

@@ -13,7 +13,8 @@ from . import _core
 from ._degree import BYTES, auto_degree
 from ._expansion import Expansion, passes, resolve_gamma
 from ._memory import check_memory
-from ._rows import Rows, check_rows
+from ._rows import Rows, check_rows, share_out
+from ._threads import check_jobs
 from .model_file import ModelFileMixin
 
 NAME_BYTES = 120  # of one feature name, about: the string and its place in the array
@@ -61,6 +62,8 @@ class TaylorFeatures(TransformerMixin, ModelFileMixin, BaseEstimator):
     memory_limit : int, default=None
         The largest output in bytes. None stands for what the machine has free. Larger ones are refused before
         anything is allocated.
+    n_jobs : int, default=None
+        Threads for `transform`, whose result does not depend on it. None is one; -1 is as many as there are cores.
 
     Attributes
     ----------
@@ -91,12 +94,13 @@ class TaylorFeatures(TransformerMixin, ModelFileMixin, BaseEstimator):
     [0.607, 0.607, 0.429, 0.0, 0.0, 0.0]
     """
 
-    def __init__(self, *, degree=3, gamma="scale", kernel="gaussian", coef0=1.0, memory_limit=None):
+    def __init__(self, *, degree=3, gamma="scale", kernel="gaussian", coef0=1.0, memory_limit=None, n_jobs=None):
         self.degree = degree
         self.gamma = gamma
         self.kernel = kernel
         self.coef0 = coef0
         self.memory_limit = memory_limit
+        self.n_jobs = n_jobs
 
     def fit(self, X, y=None):
         """Learn the number of columns and the bandwidth.
@@ -134,7 +138,7 @@ class TaylorFeatures(TransformerMixin, ModelFileMixin, BaseEstimator):
             In the real type of X. Indices are sorted, of 32 bits where that is enough.
         """
         check_is_fitted(self)
-        given = X
+        given, n_jobs = X, check_jobs(self.n_jobs)
         X = check_rows(X, estimator=self)
         rows, expansion = Rows(X), self._expansion
         cost = _cost(rows, expansion)
@@ -145,10 +149,14 @@ class TaylorFeatures(TransformerMixin, ModelFileMixin, BaseEstimator):
         indptr = rows.ends(expansion, index)
         slots = np.empty(cost.nonzeros, dtype=index)
         values = np.empty(cost.nonzeros, dtype=rows.dtype)
-        scratch = rows.scratch()
-        for first, last in passes(indptr):
-            part = slice(indptr[first], indptr[last])
-            _core.expand(rows.core, expansion.features, first, last, slots[part], values[part], scratch)
+
+        def take(ranges):
+            scratch = rows.scratch()
+            for first, last in ranges:
+                part = slice(indptr[first], indptr[last])
+                _core.expand(rows.core, expansion.features, first, last, slots[part], values[part], scratch)
+
+        share_out(take, passes(indptr), n_jobs)
         return _csr_type(given)((values, slots, indptr), shape=(rows.n_rows, expansion.n_slots))
 
     def estimate_cost(self, X):

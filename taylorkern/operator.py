@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
@@ -10,7 +11,8 @@ from . import _core
 from ._expansion import BARE_TO_DEGREE, Expansion, resolve_gamma
 from ._memory import check_memory
 from ._reorder import Reordering, frequent_columns
-from ._rows import Rows, check_rows
+from ._rows import Rows, check_rows, share_out
+from ._threads import check_jobs
 
 # Bytes of a table beyond those of the second cache: there it pays to give frequent columns a table of their own
 # (bench/features.py, part d: Adult at degree 3).
@@ -44,6 +46,8 @@ class TaylorOperator(LinearOperator):
         The constant of the polynomial kernel; others ignore it.
     memory_limit : int, default=None
         The largest array of a product in bytes. None stands for what the machine has free.
+    n_jobs : int, default=None
+        Threads for each product, whose bits do not depend on it. None is one; -1 is as many as there are cores.
 
     Attributes
     ----------
@@ -71,7 +75,7 @@ class TaylorOperator(LinearOperator):
     True
     """
 
-    def __init__(self, X, *, degree=3, gamma="scale", kernel="gaussian", coef0=1.0, memory_limit=None):
+    def __init__(self, X, *, degree=3, gamma="scale", kernel="gaussian", coef0=1.0, memory_limit=None, n_jobs=None):
         X = check_rows(X)
         self._expansion = Expansion(
             X.shape[1], degree=degree, gamma=resolve_gamma(gamma, X), kernel=kernel, coef0=coef0
@@ -79,6 +83,7 @@ class TaylorOperator(LinearOperator):
         self._parts = _split(X, self._expansion)
         check_memory(0, memory_limit, "nothing")
         self.memory_limit = memory_limit
+        self._n_jobs = check_jobs(n_jobs)
         self.gamma = self._expansion.gamma
         self.n_slots = self._expansion.n_slots
         super().__init__(X.dtype, (X.shape[0], self.n_slots))
@@ -89,13 +94,20 @@ class TaylorOperator(LinearOperator):
         out = self._empty(self.shape[0], V.shape[1])
         for columns in self._together(V.shape[1]):
             for part in self._parts:
-                table = self._table(part, V[:, columns])
-                rows, scratch = part.rows, part.rows.scratch()
-                for first, last in part.passes:
-                    products = np.empty((last - first, table.shape[1]), dtype=self.dtype)
-                    _core.dot(rows.core, part.walked, first, last, table, products, scratch)
-                    out[rows.stored(first, last), columns] = products
+                self._multiply(part, self._table(part, V[:, columns]), out[:, columns])
         return out
+
+    def _multiply(self, part, table, out):
+        rows = part.rows
+
+        def take(passes):
+            scratch = rows.scratch()
+            for first, last in passes:
+                products = np.empty((last - first, table.shape[1]), dtype=self.dtype)
+                _core.dot(rows.core, part.walked, first, last, table, products, scratch)
+                out[rows.stored(first, last)] = products
+
+        share_out(take, iter(part.passes), self._n_jobs)
 
     def _table(self, part, V):
         """V as the rows of a part are multiplied with it."""
@@ -117,13 +129,11 @@ class TaylorOperator(LinearOperator):
             whole = out if columns.stop - columns.start == T.shape[1] else self._empty(self.n_slots, 1)
             whole[...] = 0
             for part in self._parts:
-                rows, scratch, table = part.rows, part.rows.scratch(), whole
+                table = whole
                 if part.reordering:
                     table = self._empty(part.expansion.n_slots, whole.shape[1])
                     table[...] = 0
-                for first, last in part.passes:
-                    t = np.ascontiguousarray(T[rows.stored(first, last), columns], dtype=self.dtype)
-                    _core.add(rows.core, part.walked, first, last, table, t, scratch)
+                self._add(part, T[:, columns], table)
                 if part.weigh_apart:
                     part.expansion.weigh(part.expansion.features, table)
                 if part.reordering:
@@ -131,6 +141,19 @@ class TaylorOperator(LinearOperator):
             if whole is not out:
                 out[:, columns] = whole
         return out
+
+    def _add(self, part, T, table):
+        """Each thread has slots of its own: all of them see their additions in the same order."""
+        rows, shares = part.rows, part.rows.shares(part.expansion, self._n_jobs)
+
+        def take(ranges):
+            scratch = rows.scratch()
+            for top, end in ranges:
+                for first, last in part.passes:
+                    t = np.ascontiguousarray(T[rows.stored(first, last)], dtype=self.dtype)
+                    _core.add(rows.core, part.walked, first, last, table, t, scratch, top, end)
+
+        share_out(take, pairwise(shares.tolist()), self._n_jobs)
 
     def _matvec(self, v):
         return self._matmat(np.reshape(v, (-1, 1))).ravel()

@@ -1,6 +1,7 @@
 """TaylorFeatures keeps the contract of scikit-learn's transformers, and its features are the kernel's."""
 
 import pickle
+from functools import partial
 from math import comb, inf, nan
 
 import numpy as np
@@ -19,6 +20,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from taylorkern import TaylorFeatures, _memory, taylor_kernel
+from taylorkern._expansion import passes
 
 
 @parametrize_with_checks(
@@ -584,3 +586,16 @@ def test_rows_with_too_many_monomials_are_refused_with_the_numbers(monkeypatch):
     message = f"a row with 768 nonzeros has {comb(772, 4)} monomials of degree <= 4, more than the limit of {2**28}"
     with pytest.raises(ValueError, match=message + ".*the largest degree that fits is 3"):
         features.transform(X)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_n_jobs_does_not_change_a_bit(monkeypatch, make):
+    monkeypatch.setattr("taylorkern.features.passes", partial(passes, worth=300))
+    X = make(np.random.default_rng(0).normal(size=(200, 6)))
+    one, *others = (TaylorFeatures(degree=3, n_jobs=n_jobs).fit_transform(X) for n_jobs in (None, 2, 5, -1))
+    for other in others:
+        assert np.array_equal(one.indptr, other.indptr)
+        assert np.array_equal(one.indices, other.indices)
+        assert np.array_equal(one.data, other.data)
+    with pytest.raises(ValueError, match="n_jobs must be an integer or None; got 1.5"):
+        TaylorFeatures(n_jobs=1.5).fit(X).transform(X)

@@ -312,6 +312,9 @@ def test_frequent_columns_have_a_table_of_their_own(monkeypatch, dtype, degree, 
         assert np.allclose(op @ V, plain @ V, rtol=tolerance, atol=tolerance)
         assert np.array_equal(op @ np.asfortranarray(V), op @ V)
         assert np.allclose(op.H @ T, plain.H @ T, rtol=tolerance, atol=tolerance)
+        threads = TaylorOperator(X, degree=degree, gamma=0.3, n_jobs=3)
+        assert np.array_equal(threads @ V, op @ V)
+        assert np.array_equal(threads.H @ T, op.H @ T)
 
 
 def test_columns_stay_where_they_are_when_another_order_gains_nothing(monkeypatch):
@@ -334,6 +337,7 @@ def test_rows_with_too_many_monomials_are_refused():
         ({"gamma": -1.0}, "gamma must be"),
         ({"kernel": "rbf"}, "kernel must be"),
         ({"kernel": "polynomial", "coef0": -2.0}, "coef0 must be"),
+        ({"n_jobs": "two"}, "n_jobs must be an integer or None; got 'two'"),
     ],
 )
 def test_wrong_parameters_are_refused(parameters, message):
@@ -440,3 +444,33 @@ def test_results_do_not_depend_on_the_length_of_a_pass(monkeypatch):
             assert len(op._parts[0].passes) > 10
             assert np.array_equal(op @ v, forward)
             assert np.array_equal(op.H @ t, back)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("n_rows", [1, 400])
+def test_n_jobs_does_not_change_a_bit(monkeypatch, make, n_rows):
+    monkeypatch.setattr("taylorkern._rows.PASS_MONOMIALS", 300)
+    X = make(data(n_rows=n_rows))
+    one, *others = (TaylorOperator(X, degree=3, gamma=0.1, n_jobs=n_jobs) for n_jobs in (None, 2, 5, -1))
+    random = np.random.default_rng(0)
+    for width in (1, 4):
+        V, T = (random.normal(size=(n, width)) for n in reversed(one.shape))
+        for other in others:
+            assert np.array_equal(other @ V, one @ V)
+            assert np.array_equal(other.H @ T, one.H @ T)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_threads_share_the_monomials_evenly(make):
+    random = np.random.default_rng(0)
+    rare = random.uniform(size=(1500, 60)) < np.linspace(1, 0.02, 60) ** 2  # the last columns are mostly empty
+    rows, expansion = Rows(make(random.normal(size=(1500, 60)) * rare)), Expansion(60, degree=3, gamma=0.1)
+    rows.choose_walk(expansion, dense=False)
+    features = TaylorFeatures(degree=3, gamma=0.1).fit_transform(rows.X)
+    highest = np.searchsorted(expansion.ranks[3], features.indices, side="right") - 1
+    for n in (1, 2, 5):
+        shares = rows.shares(expansion, n)
+        assert shares[0] == 0 and shares[-1] == 61 and len(shares) == n + 1
+        if sparse.issparse(rows.X):
+            parts = [np.mean((first <= highest) & (highest < end)) for first, end in pairwise(shares)]
+            assert max(parts) < 1.5 / n

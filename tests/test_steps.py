@@ -527,7 +527,8 @@ def new_training(X, how, maps, targets, block=1, width=None, n_threads=1):
     width = n_outputs if width is None else width
     w = np.zeros((maps[0].n_slots, width), dtype=X.dtype)
     scratch = np.zeros(_core.training_scratch_bytes(rows, block, n_outputs, width, n_threads), dtype=np.uint8)
-    training = _core.Training(rows, *maps, w, targets, block, scratch, n_threads)
+    shares = np.linspace(0, X.shape[1] + 1, n_threads + 1).astype(np.int32)
+    training = _core.Training(rows, *maps, w, targets, block, scratch, shares)
     rows.set_order(np.arange(len(X), dtype=np.int32))
     return training
 
@@ -612,6 +613,16 @@ def run_pass(state, order, cuts=()):
     state.training.rows.set_order(np.asarray(order, dtype=np.int32))
     for first, last in pairwise([0, *cuts, len(order)]):
         state.run(first, last)
+
+
+def run_in_threads(state, order, n):
+    """One pass in this order, by n threads."""
+    state.training.rows.set_order(order.astype(np.int32))
+    threads = [Thread(target=state.run, args=(0, len(order), me)) for me in range(n)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 def close(dtype, result, expected):
@@ -910,12 +921,7 @@ class TestDualPass:
         for n in (1, n_threads):
             state = problem.dual(how, 16, 3, n_threads=n)
             for order in problem.orders:
-                state.training.rows.set_order(order.astype(np.int32))
-                threads = [Thread(target=state.run, args=(0, len(order), me)) for me in range(n)]
-                for thread in threads:
-                    thread.start()
-                for thread in threads:
-                    thread.join()
+                run_in_threads(state, order, n)
             results.append([state.training.w, state.alpha, state.margin, state.norm2, state.changed])
         assert all(np.array_equal(a, b) for a, b in zip(*results, strict=True))
 
@@ -983,6 +989,21 @@ class TestPegasosPass:
         average, shift = np.zeros_like(state.training.w), np.zeros_like(state.scale)
         state.begin_average(average, shift)
         return average, shift
+
+    @pytest.mark.parametrize("projected", [False, True])
+    @pytest.mark.parametrize("n_threads", [2, 3])
+    @pytest.mark.parametrize(("loss", "n_outputs"), FEW)
+    def test_several_threads_do_not_change_a_bit(self, dtype, how, loss, n_outputs, n_threads, projected):
+        problem = problem_of(dtype, loss, n_outputs)
+        radius, _ = problem.pegasos_reference(self.LAMBDA, 16, projected)
+        results = []
+        for n in (1, n_threads):
+            state = self.start(problem, how, radius, 16, n_threads=n)
+            average, shift = self.begin_average(state)
+            for order in problem.orders:
+                run_in_threads(state, order, n)
+            results.append([state.training.w, average, shift, state.alpha, state.scale, state.norm2, state.n_averaged])
+        assert all(np.array_equal(a, b) for a, b in zip(*results, strict=True))
 
     @pytest.mark.parametrize("projected", [False, True])
     @pytest.mark.parametrize(
@@ -1084,6 +1105,19 @@ class TestAdagradPass:
         training = problem.training(how, block, **given)
         return _core.Adagrad(training, np.full_like(training.w, floor), self.ETA, rate)
 
+    @pytest.mark.parametrize("n_threads", [2, 3])
+    @pytest.mark.parametrize("block", [1, 16])
+    @pytest.mark.parametrize(("loss", "n_outputs"), FEW)
+    def test_several_threads_do_not_change_a_bit(self, dtype, how, loss, n_outputs, n_threads, block):
+        problem = problem_of(dtype, loss, n_outputs)
+        results = []
+        for n in (1, n_threads):
+            state = self.start(problem, how, block, 1e-2, n_threads=n)
+            for order in problem.orders:
+                run_in_threads(state, order, n)
+            results.append([state.training.w, state.squares])
+        assert all(np.array_equal(a, b) for a, b in zip(*results, strict=True))
+
     @pytest.mark.parametrize(
         ("loss", "n_outputs", "degree", "name"),
         [(loss, 1, *kernel) for loss in reference.LABEL_LOSSES for kernel in [(2, "gaussian"), (3, "homogeneous")]]
@@ -1173,7 +1207,7 @@ class TestBoundary:
             "targets": self.targets(loss),
             "block": block,
             "scratch": np.zeros(_core.training_scratch_bytes(rows, block, 2, 3), dtype=np.uint8),
-            "n_threads": 1,
+            "shares": np.array([0, 4], dtype=np.int32),
         }
         return _core.Training(rows, *(arguments | changed).values())
 
@@ -1385,8 +1419,9 @@ class TestBoundary:
         refused("scratch", w=np.zeros((10, 300)))
         refused("scratch|block", block=0)
         refused("scratch|block", block=-1)
-        refused("scratch", n_threads=0)
-        refused("scratch", n_threads=2)
+        for shares in ([], [0], [4], [0, 3], [1, 4], [0, 3, 2, 4], [0, 5], [-1, 4]):
+            refused("shares", shares=np.array(shares, dtype=np.int32))
+        refused("scratch", shares=np.array([0, 2, 4], dtype=np.int32))
         with pytest.raises((ValueError, TypeError)):
             self.training(w=np.zeros((10, 6))[:, ::2])
         with pytest.raises((ValueError, TypeError)):
@@ -1486,7 +1521,8 @@ features = Expansion(3, degree=2, gamma=1.0).features
 rows = _core.Rows(np.ones(12), np.tile(np.arange(3, dtype=np.int32), 4), np.arange(0, 15, 3), 3, 3)
 scratch = np.zeros(_core.training_scratch_bytes(rows, 2, 2, 2), dtype=np.uint8)
 targets = _core.Targets("hinge", np.ones((4, 2), dtype=np.int8))
-training = _core.Training(rows, features, features, np.zeros((10, 2)), targets, 2, scratch)
+shares = np.array([0, 4], dtype=np.int32)
+training = _core.Training(rows, features, features, np.zeros((10, 2)), targets, 2, scratch, shares)
 
 def refused(what, training, order, walk_dense):
     try:
