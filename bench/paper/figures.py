@@ -1,0 +1,178 @@
+"""The figures, in the paper's arrangement: small SVG files."""
+
+from math import sqrt
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+from .claims import curve, curves_of, exact_of, pick, sweep
+from .sets import NAMES, TABLE1
+
+# Text stays text, and the same results give the same file.
+plt.rcParams |= {"svg.fonttype": "none", "svg.hashsalt": "taylorkern", "font.size": 8, "lines.markersize": 4}
+
+TAYLOR, FOURIER, EXACT = "tab:blue", "tab:red", "black"
+PANELS = (("cost", "primal"), ("cost", "error"), ("seconds", "primal"), ("seconds", "error"))
+LABELS = {"cost": "operations a row", "seconds": "seconds of training (CPU)", "features": "number of features"}
+OBJECTIVE, ERROR, KERNEL = "primal objective", "test error, %", "mean |K - K~|"
+
+
+def figure1(records, path, narrow=False):
+    """Rows: objective and test error against cost, then both against measured time."""
+    names = ("adult", "mnist", "timit")
+    figure, panels = plt.subplots(4, 3, figsize=(9, 10.5))
+    for column, name in enumerate(names):
+        panels[0, column].set_title(NAMES[name])
+        for row, (x, y) in enumerate(
+            (("cost", "primal"), ("cost", "error"), ("seconds", "primal"), ("seconds", "error"))
+        ):
+            both(panels[row, column], records, name, x, y, narrow)
+    panels[0, 0].legend(fontsize=7)
+    save(figure, path)
+
+
+def both(panel, records, name, x, y, narrow=False):
+    """Taylor and Fourier curves, with lines for the exact kernel and the linear SVM."""
+    taylor, fourier, exact = curves_of(records, name, narrow)
+    draw(panel, taylor, x, y, "o-", TAYLOR, "Taylor")
+    draw(panel, fourier, x, y, "s-", FOURIER, "Fourier")
+    panel.axhline(exact[y], color=EXACT, label="exact kernel")
+    if x == "seconds":
+        panel.plot([exact["seconds"]], [exact[y]], "*", color=EXACT, markersize=8)
+    if y == "error":
+        for linear in pick(records, work="linear", set=name, rows=exact["rows"])[:1]:
+            panel.axhline(linear["error"], color=EXACT, linestyle="--", label="linear")
+    name_axes(panel, x, y)
+
+
+def figure2(records, path):
+    """Cov1, six panels as in the paper, and two against measured time."""
+    figure, panels = plt.subplots(2, 4, figsize=(12, 5.5))
+    both(panels[0, 0], records, "cov1", "cost", "primal")
+    both(panels[1, 0], records, "cov1", "cost", "error")
+    both(panels[0, 1], records, "cov1", "features", "primal")
+    both(panels[0, 3], records, "cov1", "seconds", "primal")
+    both(panels[1, 3], records, "cov1", "seconds", "error")
+    for work, style, colour, name in (
+        ("taylor", "o-", TAYLOR, "Taylor"),
+        ("fourier", "s-", FOURIER, "Fourier"),
+        ("exact", "-", EXACT, "exact kernel"),
+    ):
+        points = sweep(records, work)
+        sigmas = [sqrt(point["sigma2"]) for point in points]
+        panels[1, 1].plot(sigmas, [point["error"] for point in points], style, color=colour, label=name)
+    panels[1, 1].axhline(pick(records, work="neighbour")[0]["error"], color=EXACT, linestyle="-.", label="1-NN")
+    panels[1, 1].set(xscale="log", xlabel="sigma", ylabel=ERROR)
+    panels[1, 1].legend(fontsize=6)
+    for row, x in enumerate(("cost", "features")):
+        kernel_errors(panels[row, 2], records, "cov1", x)
+    panels[0, 0].legend(fontsize=7)
+    save(figure, path)
+
+
+def kernel_errors(panel, records, name, x):
+    """Mean errors of the kernel over pairs."""
+    for key, style, colour, label in (("degree", "o-", TAYLOR, "Taylor"), ("n_components", "s-", FOURIER, "Fourier")):
+        points = [record for record in pick(records, work="pairs", set=name) if key in record]
+        panel.plot(
+            [point[x] for point in points], [point["mean"] for point in points], style, color=colour, label=label
+        )
+    panel.set(xscale="log", yscale="log", xlabel=LABELS[x], ylabel=KERNEL)
+
+
+def theory(records, path):
+    """For each set: what the cut costs in the objective, and in the kernel; bounds and measurements."""
+    figure, panels = plt.subplots(2, 4, figsize=(13, 6.5))
+    for column, name in enumerate(TABLE1):
+        above, below = panels[:, column]
+        above.set_title(NAMES[name])
+        bounds = sorted(pick(records, work="bounds", set=name), key=lambda record: record["cost"])
+        rows = bounds[0]["rows"]
+        models = curve(records, name, "taylor", rows=rows, shift=None)
+        primal = exact_of(records, name, rows)["primal"]
+        lines(above, bounds, "theorem1", "^:", "tab:orange", "Theorem 1")
+        for low, style, label in (("low", "v-", "certificate, proven"), ("sampled_low", "d-", "certificate, sampled")):
+            widths = [model["primal"] - model[low] for model in models]
+            above.plot([m["cost"] for m in models], widths, style, color="tab:green", label=label)
+        rises = [max(model["primal"] - primal, 1e-5) for model in models]
+        above.plot([model["cost"] for model in models], rises, "o-", color=TAYLOR, label="measured")
+        lines(below, bounds, "taylor_radius", "^:", "tab:orange", "Taylor's bound, largest norm")
+        lines(below, bounds, "taylor_mean", "v:", "tab:brown", "Taylor's bound, mean of pairs")
+        lines(below, bounds, "cauchy_schwarz_mean", "d:", "tab:green", "Cauchy-Schwarz, mean of pairs")
+        lines(below, bounds, "claim1", "x:", "tab:pink", "Claim 1, same cost, 95 %")
+        kernel_errors(below, records, name, "cost")
+        above.set(xscale="log", yscale="log", xlabel=LABELS["cost"])
+    panels[0, 0].set_ylabel("p~* - p*")
+    panels[0, 0].legend(fontsize=6)
+    panels[1, 0].legend(fontsize=6)
+    save(figure, path)
+
+
+def lines(panel, records, key, style, colour, label):
+    panel.plot([r["cost"] for r in records], [r[key] for r in records], style, color=colour, label=label)
+
+
+def beyond(records, path):
+    """Against cost and time: the paper's two curves in grey, and what the package adds."""
+    figure, panels = plt.subplots(4, 4, figsize=(13, 11))
+    for column, name in enumerate(TABLE1):
+        panels[0, column].set_title(NAMES[name])
+        for row, (x, y) in enumerate(
+            (("cost", "primal"), ("cost", "error"), ("seconds", "primal"), ("seconds", "error"))
+        ):
+            panel = panels[row, column]
+            taylor, fourier, exact = curves_of(records, name)
+            draw(panel, taylor, x, y, "o-", "lightsteelblue", "Taylor, as in the paper")
+            draw(panel, fourier, x, y, "s-", "lightpink", "Fourier")
+            panel.axhline(exact[y], color=EXACT, label="exact kernel")
+            for added, style, colour, label in additions(records, name, y):
+                draw(panel, added, x, y, style, colour, label)
+            name_axes(panel, x, y)
+    for column in range(4):
+        panels[1, column].legend(fontsize=6)
+    save(figure, path)
+
+
+def additions(records, name, y):
+    """The curves of what was added: (points, style, colour, label)."""
+    mine = pick(records, work="taylor", set=name, shift="auto")
+    plain = [r for r in mine if "n_cells" not in r and "n_axes" not in r]
+    yield [r for r in plain if "solver" not in r], "o-", "tab:blue", "shift"
+    rows = curves_of(records, name)[0][0]["rows"]
+    yield [r for r in plain if "solver" in r and r["rows"] == rows], "v-", "tab:green", "shift, adagrad"
+    yield [r for r in mine if "n_axes" in r], "D-", "tab:purple", "principal axes, degree 3"
+    if y == "error":  # cells are another kernel: their objective is not comparable
+        cells = [r for r in mine if "n_cells" in r]
+        yield [r for r in cells if r["rows"] == rows], "P-", "tab:orange", "cells, degree 3"
+        others = [r for r in mine if r["rows"] != rows]
+        yield others, "*", "tab:red", "all 522,911 rows, C = 128"
+
+
+def draw(panel, points, x, y, style, colour, label):
+    """A curve, when it has points."""
+    points = sorted(points, key=lambda point: point[x])
+    if points:
+        panel.plot([p[x] for p in points], [p[y] for p in points], style, color=colour, label=label)
+
+
+def name_axes(panel, x, y):
+    panel.set(xscale="log", xlabel=LABELS[x], ylabel=OBJECTIVE if y == "primal" else ERROR)
+
+
+def bars(groups, path, ylabel):
+    """A table as bars: {group: {name: value}}."""
+    figure, panels = plt.subplots(1, len(groups), figsize=(2.4 * len(groups), 2.6), squeeze=False)
+    for panel, (group, values) in zip(panels[0], groups.items(), strict=True):
+        panel.bar(range(len(values)), list(values.values()), color=["tab:grey", "tab:blue"] * len(values))
+        panel.set_xticks(range(len(values)), list(values), rotation=60, ha="right", fontsize=6)
+        panel.set_title(group)
+    panels[0, 0].set_ylabel(ylabel)
+    save(figure, path)
+
+
+def save(figure, path):
+    figure.tight_layout()
+    figure.savefig(path, metadata={"Date": None})
+    plt.close(figure)
