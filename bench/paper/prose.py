@@ -20,8 +20,8 @@ How to read it:
   Fourier features the making of the features and LIBLINEAR's training.
 - **Taylor** curves have rows as they are, without any shift, as in the paper: `TaylorSVC(solver="dual")` to a relative
   gap of 1e-3. **Fourier**: `RBFSampler` with seed 0 and `LinearSVC` without a bias. **Exact kernel**: `SVC` of
-  scikit-learn-intelex. It has a bias of its own, which the paper's objective has not: its optimum may be a little lower
-  than that without. **Linear**: `LinearSVC` with a bias.
+  scikit-learn-intelex (of scikit-learn where that is missing). It has a bias of its own, which the paper's objective
+  has not: its optimum may be a little lower than that without. **Linear**: `LinearSVC` with a bias.
 """
 
 SIZES = """\
@@ -120,9 +120,9 @@ As in the paper, the approximations turn to worse at a larger bandwidth than the
 """
 
 GRIDS = """\
-*Grids.* Around the paper's best values, one parameter at a time, by these factors: {grids}. The exact kernel on
-MNIST and Cov1 has the paper's values only, with sigma^2 in both readings. As in the paper, the least *test* error
-is shown, which flatters all kernels alike.
+*Grids.* Around the paper's best values, one parameter at a time, by these factors: {grids}. But on TIMIT, the exact
+kernel has the paper's values only, with sigma^2 in both readings. As in the paper, the least *test* error is shown,
+which flatters all kernels alike.
 """
 
 SCALE = """\

@@ -6,7 +6,7 @@ from statistics import median
 from . import figures, prose
 from .claims import NEAR, best, curve, curves_of, exact_of, least_cost, margins, objectives, pick, sweep
 from .parts import MNIST_EPOCHS
-from .sets import NAMES, NARROW, SCALINGS, TABLE1, TABLE2
+from .sets import NAMES, NARROW, TABLE1, TABLE2
 
 
 def table(head, lines):
@@ -16,7 +16,7 @@ def table(head, lines):
 
 
 def image(name, text):
-    return f"![{text}]({name}.svg)\n"
+    return f"![{text}]({name}.png)\n"
 
 
 def many(number):
@@ -46,7 +46,7 @@ def table1(records, folder, sizes):
             "Gaussian, paper": paper.gaussian, "Gaussian, narrow": narrow[name],
             "linear, paper": paper.linear, "linear": linear["error"],
         }  # fmt: skip
-    figures.bars(groups, folder / "table1.svg", "test error, %")
+    figures.bars(groups, folder / "table1.png", "test error, %")
     head = ["set", "train", "test", "columns", "nonzeros a row", "C, sigma^2", "Gaussian, % error", "narrow", "on"]
     rows = f"{sizes.exact['cov1'] or 522911:,}"
     errors = {name: exact_of(records, name, sizes.exact[name])["error"] for name in TABLE1}
@@ -57,7 +57,7 @@ def table1(records, folder, sizes):
         prose.NARROW.format(
             adult=errors["adult"], mnist=errors["mnist"], adult_narrow=narrow["adult"], mnist_narrow=narrow["mnist"]
         ),
-        prose.COV1_EXACT.format(rows=rows), prose.LINEAR, prose.SCALINGS.format(number=len(SCALINGS), rows=rows),
+        prose.COV1_EXACT.format(rows=rows), prose.LINEAR, prose.SCALINGS.format(number=len(sizes.scalings), rows=rows),
         scalings(records, sizes),
     ])  # fmt: skip
 
@@ -65,7 +65,7 @@ def table1(records, folder, sizes):
 def scalings(records, sizes):
     """The search for Cov1's preprocessing."""
     lines, off, ends = [], {}, {}
-    for scaling in SCALINGS:
+    for scaling in sizes.scalings:
         linear = pick(records, work="linear", set="cov1", scaling=scaling)[0]["error"]
         line = [scaling, f"{linear:.2f}"]
         for reading, sigma2 in (("formula", TABLE1["cov1"].sigma2), ("narrow", TABLE1["cov1"].sigma2 / NARROW)):
@@ -74,7 +74,7 @@ def scalings(records, sizes):
             off[reading, scaling] = abs(end - TABLE1["cov1"].gaussian) + abs(linear - TABLE1["cov1"].linear)
             line += [", ".join(f"{p['error']:.1f}" for p in points), f"{end:.1f}"]
         lines.append(line)
-    formula, narrow = (min(SCALINGS, key=lambda s: off[reading, s]) for reading in ("formula", "narrow"))
+    formula, narrow = (min(sizes.scalings, key=lambda s: off[reading, s]) for reading in ("formula", "narrow"))
     counts = ", ".join(f"{n:,}" for n in sizes.searched)
     head = ["scaling", "linear, %", f"formula: {counts} rows", "followed", f"narrow: {counts} rows", "followed"]
     nearest = prose.NEAREST.format(
@@ -107,9 +107,9 @@ def points_table(records, name, narrow=False):
 
 
 def figure1(records, folder, sizes):
-    figures.figure1(records, folder / "figure1.svg")
-    figures.figure1(records, folder / "figure1-narrow.svg", narrow=True)
     names = ("adult", "mnist", "timit")
+    figures.figure1(records, folder / "figure1.png", names)
+    figures.figure1(records, folder / "figure1-narrow.png", sizes.narrow, narrow=True)
     reach = [cost for narrow in (False, True) for cost in reached(records, narrow)]
     digits, fourier, exact = curves_of(records, "mnist")
     last = digits[-1]
@@ -122,7 +122,7 @@ def figure1(records, folder, sizes):
         image("figure1", "objective and test error against cost and time"), prose.FIGURE1,
         *(points_table(records, name) for name in names),
         prose.FIGURE1_NARROW, image("figure1-narrow", "the same in the narrow reading"),
-        *(points_table(records, name, narrow=True) for name in names),
+        *(points_table(records, name, narrow=True) for name in sizes.narrow),
         prose.ADULT.format(
             near=100 * NEAR, ours=reach[0], theirs=reach[1], ours_narrow=reach[2], theirs_narrow=reach[3]
         ),
@@ -153,7 +153,7 @@ def reached(records, narrow):
 
 
 def figure2(records, folder, sizes):
-    figures.figure2(records, folder / "figure2.svg")
+    figures.figure2(records, folder / "figure2.png")
     taylor, fourier, exact = curves_of(records, "cov1")
     swept = {work: sweep(records, work) for work in ("taylor", "fourier", "exact")}
     least = {work: min(points, key=lambda point: point["error"]) for work, points in swept.items()}
@@ -200,7 +200,7 @@ def table2(records, folder, sizes):
             line += [f"{found['C']:g}{sigma2}", f"{found['error']:.2f} / {theirs}"]
             group |= {f"{kind}, paper": theirs, f"{kind}": found["error"]}
         lines.append(line)
-    figures.bars(groups, folder / "table2.svg", "test error, %")
+    figures.bars(groups, folder / "table2.png", "test error, %")
     head = ["set", "degree", "Gaussian: C, sigma^2", "% error", "Taylor: C, sigma^2", "% error", "polynomial: C"]
     grids = "; ".join(f"{NAMES[name]} {', '.join(f'{f:g}' for f in sizes.grid[name])}" for name in TABLE2)
     return "\n".join([
@@ -219,7 +219,7 @@ def timit(records, folder, sizes):
         "exact, paper": 69.8, "exact": 100 - exact["error"], "Taylor, paper": 69.6, "Taylor": 100 - taylor["error"],
     }  # fmt: skip
     ratios = {"paper": 313 / 53, "ours": exact["seconds"] / taylor["seconds"]}
-    figures.bars({"accuracy, %": accuracies, "exact time / Taylor time": ratios}, folder / "timit.svg", "")
+    figures.bars({"accuracy, %": accuracies, "exact time / Taylor time": ratios}, folder / "timit.png", "")
     lines = [
         ["paper, 1.1 million frames", "313 h", "53 h", "69.8 %", "69.6 %"],
         [f"ours, sample, {exact['train']:,} frames", f"{exact['seconds']:.1f} s", f"{taylor['seconds']:.1f} s",
@@ -240,7 +240,7 @@ def timit(records, folder, sizes):
 
 
 def theory(records, folder, sizes):
-    figures.theory(records, folder / "theory.svg")
+    figures.theory(records, folder / "theory.png")
     lines, kernel, facts = [], [], []
     for name in TABLE1:
         for bound in pick(records, work="bounds", set=name):
@@ -291,7 +291,7 @@ def at_cost(records, name, bound):
 
 
 def beyond(records, folder, sizes):
-    figures.beyond(records, folder / "beyond.svg")
+    figures.beyond(records, folder / "beyond.png")
     lines = []
     for name, paper in TABLE1.items():
         for p in pick(records, work="taylor", set=name):
