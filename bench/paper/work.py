@@ -73,7 +73,7 @@ class Work:
             "low": known.exact_interval[0], "sampled_low": known.sampled_interval[0], "theorem1": known.theorem1,
         }  # fmt: skip
 
-    def fourier(self, set, C, sigma2, n_components, rows=None, test_rows=None, tol=1e-2, max_iter=1000):
+    def fourier(self, set, C, sigma2, n_components, rows=None, test_rows=None, tol=1e-2, max_iter=500):
         """Random Fourier features and LIBLINEAR on them, without a bias, as the paper's objective has none."""
         X, y, X_test, y_test = self.problem(set, rows, test_rows)
         maker = RBFSampler(gamma=1 / (2 * sigma2), n_components=n_components, random_state=0)
