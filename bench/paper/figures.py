@@ -49,28 +49,27 @@ def both(panel, records, name, x, y, narrow=False):
 
 
 def figure2(records, path):
-    """Cov1, six panels as in the paper, and two against measured time."""
-    figure, panels = plt.subplots(2, 4, figsize=(12, 5.5))
-    both(panels[0, 0], records, "cov1", "cost", "primal")
-    both(panels[1, 0], records, "cov1", "cost", "error")
-    both(panels[0, 1], records, "cov1", "features", "primal")
-    both(panels[0, 3], records, "cov1", "seconds", "primal")
-    both(panels[1, 3], records, "cov1", "seconds", "error")
-    for work, style, colour, name in (
-        ("taylor", "o-", TAYLOR, "Taylor"),
-        ("fourier", "s-", FOURIER, "Fourier"),
-        ("exact", "-", EXACT, "exact kernel"),
-    ):
-        points = sweep(records, work)
-        sigmas = [sqrt(point["sigma2"]) for point in points]
-        panels[1, 1].plot(sigmas, [point["error"] for point in points], style, color=colour, label=name)
-    panels[1, 1].axhline(pick(records, work="neighbour")[0]["error"], color=EXACT, linestyle="-.", label="1-NN")
-    panels[1, 1].set(xscale="log", xlabel="sigma", ylabel=ERROR)
-    panels[1, 1].legend(fontsize=6)
+    """Cov1: the paper's panels, the test error against the number of features, and both against measured time."""
+    figure, panels = plt.subplots(2, 5, figsize=(15, 5.5))
+    for column, x in ((0, "cost"), (1, "features"), (4, "seconds")):
+        both(panels[0, column], records, "cov1", x, "primal")
+        both(panels[1, column], records, "cov1", x, "error")
     for row, x in enumerate(("cost", "features")):
         kernel_errors(panels[row, 2], records, "cov1", x)
-    panels[0, 0].legend(fontsize=7)
+    by_sigma(panels[1, 3], records)
+    panels[0, 3].axis("off")
+    panels[0, 3].legend(*panels[1, 0].get_legend_handles_labels(), loc="center")
     save(figure, path)
+
+
+def by_sigma(panel, records):
+    """The test error of three kernels of equal cost, and of the nearest neighbour."""
+    for work, style, colour in (("taylor", "o-", TAYLOR), ("fourier", "s-", FOURIER), ("exact", "-", EXACT)):
+        points = sweep(records, work)
+        panel.plot([sqrt(p["sigma2"]) for p in points], [p["error"] for p in points], style, color=colour)
+    panel.axhline(pick(records, work="neighbour")[0]["error"], color=EXACT, linestyle="-.", label="1-NN")
+    panel.set(xscale="log", xlabel="sigma", ylabel=ERROR)
+    panel.legend(fontsize=7)
 
 
 def kernel_errors(panel, records, name, x):

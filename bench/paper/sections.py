@@ -130,18 +130,14 @@ def figure1(records, folder, sizes):
             rows=rows_of(exact).capitalize(), degree=last["degree"], features=many(last["features"]),
             first_cost=many(digits[0]["cost"]), last_cost=many(last["cost"]), cheaper=cheaper, mine=mine, first=first,
             first_cheaper=first_cheaper,
-            next_cost="about " + many(comb(round(nonzeros) + last["degree"] + 1, last["degree"] + 1)),
+            next_cost=many(comb(round(nonzeros) + last["degree"] + 1, last["degree"] + 1)),
         ),
         prose.TIMIT.format(
             order="The order is the paper's." if above else "The order is not the paper's at all degrees.",
             exact=stops["error"], linear=pick(records, work="linear", set="timit")[0]["error"],
-            train=TIMIT_ROWS[0], test=TIMIT_ROWS[1],
         ),
-        prose.TIME.format(features=many(last["features"])),
+        prose.TIME.format(features=many(last["features"]), exact=exact["seconds"]),
     ])  # fmt: skip
-
-
-TIMIT_ROWS = 1986, 643  # training and test rows of the sample
 
 
 def reached(records, narrow):
@@ -209,7 +205,7 @@ def table2(records, folder, sizes):
     return "\n".join([
         "Test errors, ours / the paper's, at the best of each grid; sigma^2 by the formula:\n",
         table([*head, "% error"], lines), image("table2", "test errors of Gaussian, Taylor and polynomial kernel"),
-        prose.GRIDS.format(grids=grids, polynomial=polynomial), prose.SCALE.format(norms="14, 88 and 47"),
+        prose.GRIDS.format(grids=grids, polynomial=polynomial), prose.SCALE,
         prose.TRAINING.format(mnist=MNIST_EPOCHS),
         prose.COV1_GAUSSIAN.format(rows=rows_of(best(records, "cov1", "Gaussian"))),
     ])  # fmt: skip
