@@ -34,7 +34,7 @@ BATCH = 10_000  # rows that are made dense, or made into random features, at onc
 
 
 class Work:
-    """The kinds of work, by their names; `clock` times a call."""
+    """The kinds of work, by their names; `once` calls something and times it."""
 
     def __init__(self, directory, once):
         self.directory, self.once = directory, once
@@ -61,8 +61,6 @@ class Work:
         """Our model; without sigma2 that of the polynomial kernel (<x, x'> + 1)^degree."""
         X, y, X_test, y_test = self.problem(set, rows, test_rows, unit=unit)
         kernel = {"kernel": "polynomial", "gamma": 1.0} if sigma2 is None else {"gamma": 1 / (2 * sigma2)}
-        if isinstance(shift, str) and shift == "pixels":
-            shift = data.mnist_shift(X)
         model = TaylorSVC(**kernel, shift=shift, random_state=0, **settings)
         _, seconds = self.once(lambda: quietly(model.fit, X, y))
         labels, predicting = self.once(lambda: model.predict(X_test))
@@ -137,7 +135,7 @@ class Work:
         cost = fourier_operations(X, n_components)
         return {"mean": errors.mean(), "largest": errors.max(), "cost": cost, "features": n_components}
 
-    def bounds(self, set, degree, C, sigma2, pairs, rows=None, shift=None):
+    def bounds(self, set, degree, C, sigma2, pairs, rows=None):
         """What the theory promises for rows as they are, at one degree; random Fourier features at the same cost."""
         X = self.problem(set, rows).X
         gamma = 1 / (2 * sigma2)
