@@ -9,6 +9,7 @@ from ..run import Timed
 from ..table import print_header, print_machine, print_row
 from ..timing import STEADY, one_thread
 from .cache import Results, default_folder
+from .page import write
 from .parts import FULL, PARTS, QUICK
 from .work import Work
 
@@ -40,8 +41,6 @@ def main(arguments=None):
     except KeyboardInterrupt:
         print(f"\nstopped: what is done is kept in {options.cache}, and the same command goes on", file=sys.stderr)
         sys.exit(130)
-    from .page import write  # matplotlib is for the page alone
-
     folder = options.out or (options.cache / "quick" if options.quick else Path(__file__).parent)
     judged = write(results, sizes, folder)
     print_header()
