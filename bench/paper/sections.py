@@ -7,7 +7,7 @@ from statistics import median
 from . import figures, prose
 from .claims import NEAR, best, curve, curves_of, exact_of, least_cost, margins, objectives, pick, sweep
 from .parts import MNIST_EPOCHS
-from .sets import NAMES, NARROW, TABLE1, TABLE2
+from .sets import NAMES, NARROW, SCALING, TABLE1, TABLE2
 
 
 def table(head, lines):
@@ -65,24 +65,28 @@ def table1(records, folder, sizes):
 
 def scalings(records, sizes):
     """The search for Cov1's preprocessing."""
-    lines, off, ends = [], {}, {}
+    paper, lines, off, ends, taylor = TABLE1["cov1"], [], {}, {}, {}
     for scaling in sizes.scalings:
         linear = pick(records, work="linear", set="cov1", scaling=scaling)[0]["error"]
         line = [scaling, f"{linear:.2f}"]
-        for reading, sigma2 in (("formula", TABLE1["cov1"].sigma2), ("narrow", TABLE1["cov1"].sigma2 / NARROW)):
+        for reading, sigma2 in (("formula", paper.sigma2), ("narrow", paper.sigma2 / NARROW)):
             points = pick(records, work="exact", set="cov1", scaling=scaling, sigma2=sigma2)
             end = ends[reading, scaling] = followed([p["rows"] for p in points], [p["error"] for p in points])
-            off[reading, scaling] = abs(end - TABLE1["cov1"].gaussian) + abs(linear - TABLE1["cov1"].linear)
+            off[reading, scaling] = abs(end - paper.gaussian) + abs(linear - paper.linear)
             line += [", ".join(f"{p['error']:.1f}" for p in points), f"{end:.1f}"]
-        lines.append(line)
+        models = [p["error"] for p in pick(records, work="taylor", set="cov1", scaling=scaling)]
+        taylor |= {scaling: models} if models else {}
+        lines.append([*line, ", ".join(f"{error:.1f}" for error in models)])
     formula, narrow = (min(sizes.scalings, key=lambda s: off[reading, s]) for reading in ("formula", "narrow"))
     counts = ", ".join(f"{n:,}" for n in sizes.searched)
-    head = ["scaling", "linear, %", f"formula: {counts} rows", "followed", f"narrow: {counts} rows", "followed"]
+    head = ["scaling", "linear, %", f"exact, formula: {counts} rows", "followed", "exact, narrow", "followed"]
     nearest = prose.NEAREST.format(
         formula=formula, formula_error=ends["formula", formula], narrow=narrow, narrow_error=ends["narrow", narrow],
-        used=prose.USED,
     )  # fmt: skip
-    return table(head, lines) + "\n" + nearest
+    by_taylor = min(taylor, key=lambda s: min(abs(error - TABLE2["cov1"].taylor) for error in taylor[s]))
+    nearest += prose.BY_TAYLOR.format(rows=sizes.searched_taylor, nearest=by_taylor)
+    nearest += prose.USED if by_taylor == SCALING else ""
+    return table([*head, "Taylor: formula, narrow"], lines) + "\n" + nearest
 
 
 def followed(rows, errors, to=522911):

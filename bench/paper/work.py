@@ -57,9 +57,11 @@ class Work:
             "nonzeros": fourier_operations(X, 1), "squared_norm": sets.squared_norms(X).mean(),
         }  # fmt: skip
 
-    def taylor(self, set, rows=None, test_rows=None, unit=False, sigma2=None, shift=None, **settings):
+    def taylor(
+        self, set, rows=None, test_rows=None, sigma2=None, shift=None, unit=False, scaling=sets.SCALING, **settings
+    ):
         """Our model; without sigma2 that of the polynomial kernel (<x, x'> + 1)^degree."""
-        X, y, X_test, y_test = self.problem(set, rows, test_rows, unit=unit)
+        X, y, X_test, y_test = self.problem(set, rows, test_rows, unit=unit, scaling=scaling)
         kernel = {"kernel": "polynomial", "gamma": 1.0} if sigma2 is None else {"gamma": 1 / (2 * sigma2)}
         model = TaylorSVC(**kernel, shift=shift, random_state=0, **settings)
         _, seconds = self.once(lambda: quietly(model.fit, X, y))
