@@ -37,7 +37,7 @@ def curve(records, name, work, narrow=False, **settings):
     """The points of a curve with the paper's C and sigma^2, in order of cost; `narrow`: see sets.NARROW."""
     paper = TABLE1[name]
     sigma2 = paper.sigma2 / NARROW if narrow else paper.sigma2
-    chosen = [r for r in pick(records, work=work, set=name, sigma2=sigma2, C=paper.C, **settings) if "scaling" not in r]
+    chosen = pick(records, work=work, set=name, sigma2=sigma2, C=paper.C, scaling=None, seed=None, **settings)
     return sorted(chosen, key=lambda record: record["cost"])
 
 

@@ -45,7 +45,8 @@ paper's. What it would be on all rows is told by the errors on fewer, below.
 
 LINEAR = """\
 *Linear.* The paper took the best C of a range; here is the C that it names, until LIBLINEAR stops or for 1000
-epochs.
+epochs. On MNIST the error is below the paper's; after 100 epochs it is {early:.2f} %, so that the paper's training
+may have ended sooner.
 """
 
 SCALINGS = """\
@@ -88,8 +89,9 @@ MNIST = """\
 *MNIST, the exception.* {rows}, out of 60,000, so that degree {degree} ({features} weights) and thousands of random
 features are trained in minutes; test errors are larger than with all rows. A row costs {first_cost} operations at
 degree 2 and {last_cost} at degree {degree}, where Fourier features that are no dearer have an objective of
-{cheaper:.4f} against {mine:.4f}. At degree 2 it is {first_cheaper:.4f} against {first:.4f}: that degree is still
-good value here. The next one would cost more than {next_cost} operations a row.
+{cheaper:.4f} against {mine:.4f} ({n_components} of them with two other seeds: {seeds}). At degree 2 it is
+{first_cheaper:.4f} against {first:.4f}: that degree is still good value here. The next one would cost more than
+{next_cost} operations a row.
 """
 
 TIMIT = """\

@@ -73,10 +73,10 @@ class Work:
             "low": known.exact_interval[0], "sampled_low": known.sampled_interval[0], "theorem1": known.theorem1,
         }  # fmt: skip
 
-    def fourier(self, set, C, sigma2, n_components, rows=None, test_rows=None, tol=1e-2, max_iter=500):
+    def fourier(self, set, C, sigma2, n_components, rows=None, test_rows=None, seed=0, tol=1e-2, max_iter=500):
         """Random Fourier features and LIBLINEAR on them, without a bias, as the paper's objective has none."""
         X, y, X_test, y_test = self.problem(set, rows, test_rows)
-        maker = RBFSampler(gamma=1 / (2 * sigma2), n_components=n_components, random_state=0)
+        maker = RBFSampler(gamma=1 / (2 * sigma2), n_components=n_components, random_state=seed)
         Z, making = self.once(lambda: maker.fit_transform(X))
         model = LinearSVC(loss="hinge", C=C, fit_intercept=False, tol=tol, max_iter=max_iter, random_state=0)
         _, seconds = self.once(lambda: quietly(model.fit, Z, y))
