@@ -87,7 +87,9 @@ def scalings(records, sizes):
     )  # fmt: skip
     by_taylor = min(taylor, key=lambda s: min(abs(error - TABLE2["cov1"].taylor) for error in taylor[s]))
     nearest += prose.BY_TAYLOR.format(rows=sizes.searched_taylor, nearest=by_taylor)
-    nearest += prose.USED if by_taylor == SCALING else ""
+    rival = min(taylor, key=lambda s: off["narrow", s])
+    if by_taylor == SCALING:
+        nearest += prose.USED.format(rival=rival, rival_error=ends["narrow", rival], rival_taylor=taylor[rival][1])
     return table([*head, "Taylor: formula, narrow"], lines) + "\n" + nearest
 
 
@@ -214,10 +216,17 @@ def table2(records, folder, sizes):
     return "\n".join([
         "Test errors, ours / the paper's, at the best of each grid; sigma^2 by the formula:\n",
         table([*head, "% error"], lines), image("table2", "test errors of Gaussian, Taylor and polynomial kernel"),
-        prose.GRIDS.format(grids=grids, polynomial=polynomial), prose.SCALE,
+        prose.GRIDS.format(grids=grids, polynomial=polynomial, **tried(records)), prose.SCALE,
         prose.TRAINING.format(mnist=MNIST_EPOCHS), "" if sizes.quick else polynomial_C(records),
         prose.COV1_GAUSSIAN.format(rows=rows_of(best(records, "cov1", "Gaussian"))),
     ])  # fmt: skip
+
+
+def tried(records):
+    """How many of our models there are to choose from."""
+    adult, mnist = (pick(records, work="taylor", set=name) for name in ("adult", "mnist"))
+    polynomial = sum("sigma2" not in model for model in adult)
+    return {"tried": len(adult), "adult": len(adult) - polynomial, "adult_polynomial": polynomial, "mnist": len(mnist)}
 
 
 def polynomial_C(records):
