@@ -19,11 +19,12 @@ from ._expansion import Expansion, _positive, check_count, check_degree, padded,
 from ._memory import check_memory
 from ._monomials import in_user_order, shifted_name, strongest, strongest_in_cells
 from ._observe import FRAMES, CallbackSupportMixin, Observer
+from ._predictor import outputs
 from ._primal import Adagrad, Stream
 from ._problem import Problem, squared_norms
 from ._rotation import Rotation, choose_rotation
-from ._rows import Rows, check_rows, dot_rows
-from ._shift import CHUNK, choose_shift
+from ._rows import Rows, check_rows
+from ._shift import choose_shift
 from ._threads import check_jobs
 from ._train import SOLVERS, train
 from ._weights import fitted_weights
@@ -231,21 +232,9 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
 
     def _outputs(self, X):
         """f_k(x) of each row: [n_rows, K]."""
-        check_is_fitted(self)
-        X = check_rows(X, estimator=self)
-        dtype = self._table.dtype
-        if self._shift is None and X.dtype == dtype:
-            return self._values(X)
-        values = np.empty((X.shape[0], self._n_tables), dtype=dtype)
-        for first in range(0, X.shape[0], CHUNK):
-            values[first : first + CHUNK] = self._values(X[first : first + CHUNK].astype(dtype, copy=False))
-        return values
-
-    def _values(self, X):
-        rows, n_jobs = Rows(X) if self._shift is None else self._shift.rows(X), check_jobs(self.n_jobs)
-        rows.walk_dense(self._walk_dense)  # as in training: a row's value does not depend on those beside it
-        values = dot_rows(rows, self._expansion, self._expansion.margin, self._table, n_jobs)
-        return values[:, : self._n_tables]
+        if not hasattr(self, "_table"):
+            check_is_fitted(self)
+        return outputs(check_rows(X, estimator=self), self, self._n_tables, check_jobs(self.n_jobs))
 
     # The model in the user's terms.
 

@@ -1,13 +1,53 @@
-"""What a model file predicts, with numpy alone: scikit-learn takes ten times longer to import than this to predict."""
+"""Prediction, with numpy alone: scikit-learn takes ten times longer to import than a model file to predict."""
 
 import os
 
 import numpy as np
 
 from ._model_reader import check_format, decode
-from ._rows import Csr, Rows, dot_rows
+from ._rows import Csr, Rows, dot_rows, is_csr, share_out
 from ._safetensors import Reader
 from ._shift import CHUNK
+
+
+def outputs(X, model, n_outputs, n_jobs=1):
+    """f_k(x) of each row, [n_rows, n_outputs].
+
+    Rows pass by in parts, each of which is shifted and walked by one thread: what does not depend on the other rows.
+
+    Parameters
+    ----------
+    X : ndarray, CSR or Csr
+        As `check_rows` returns it, in any real type.
+    model : estimator or Predictor
+        It has _expansion, _table, _shift and _walk_dense.
+    n_outputs : int
+        How many there are of the tables' columns; the others are padding.
+    n_jobs : int, default=1
+        Threads.
+    """
+    expansion, table, shift = model._expansion, model._table, model._shift
+    n_rows, dtype = X.shape[0], table.dtype
+    values = np.empty((n_rows, n_outputs), dtype=dtype)
+    step = CHUNK if n_jobs == 1 else int(np.clip(-(-n_rows // (PARTS * n_jobs)), 1, CHUNK))
+    if is_csr(X):
+        X = Csr(X.data, X.indices, X.indptr, X.shape)
+
+    def take(starts):
+        for first in starts:
+            last = min(first + step, n_rows)
+            part = X[first:last] if isinstance(X, np.ndarray) else X.part(first, last)
+            if part.dtype != dtype:
+                part = part.astype(dtype)
+            rows = Rows(part) if shift is None else shift.rows(part)
+            if rows.core.indptr is not None:
+                expansion.check_row(rows.core.max_nonzeros)
+            rows.walk_dense(model._walk_dense)  # as in training: a row's value does not depend on those beside it
+            values[first:last] = dot_rows(rows, expansion, expansion.margin, table)[:, :n_outputs]
+
+    starts = range(0, n_rows, step)
+    share_out(take, iter(starts), min(n_jobs, max(len(starts), 1)))
+    return values
 
 
 class Predictor:
@@ -53,17 +93,11 @@ class Predictor:
     def __call__(self, data, indices, indptr):
         """Rows in CSR -> the number of each one's class, or its values: an array [n_rows] or [n_rows, n_outputs]."""
         rows = Csr(data, indices, indptr, (len(indptr) - 1, self.n_columns))
-        values = np.empty((rows.shape[0], self.n_outputs), dtype=self.dtype)
-        for first in range(0, rows.shape[0], CHUNK):
-            last = min(first + CHUNK, rows.shape[0])
-            values[first:last] = self._values(rows.part(first, last))
+        values = outputs(rows, self, self.n_outputs, self.n_jobs)
         if self.classes is None:
             values = values + self._offset
             return values[:, 0] if self.n_outputs == 1 else values
         return (values[:, 0] > 0).astype(np.intp) if self.n_outputs == 1 else values.argmax(axis=1)
 
-    def _values(self, X):
-        rows = Rows(X) if self._shift is None else self._shift.rows(X, self.n_jobs)
-        rows.check_longest(self._expansion)
-        rows.walk_dense(self._walk_dense)
-        return dot_rows(rows, self._expansion, self._expansion.margin, self._table, self.n_jobs)[:, : self.n_outputs]
+
+PARTS = 8  # of the rows, for each thread: so that none waits long for another

@@ -7,7 +7,7 @@ longer to import than it takes to predict, are imported where they are needed.
 from copy import copy
 from functools import cached_property
 from math import comb
-from threading import Lock
+from threading import Lock, local
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +19,9 @@ from ._expansion import MAX_COLUMNS, PASS_MONOMIALS, passes
 SHARES_SAMPLE = 1000  # rows that tell how threads share the slots
 DENSE_GAIN = 4
 
+
+_SPARE = local()  # scratch of earlier calls in this thread, by kind: for one row, new memory takes longer than the walk
+SPARE_BYTES = 2**21
 
 GROUP = 32  # rows that are walked dense at once, with several tables
 
@@ -41,6 +44,10 @@ class Csr(NamedTuple):
         begin, end = self.indptr[first], self.indptr[last]
         indptr = self.indptr[first : last + 1] - begin
         return Csr(self.data[begin:end], self.indices[begin:end], indptr, (last - first, self.shape[1]))
+
+    def astype(self, dtype):
+        """The same rows in another type."""
+        return self._replace(data=self.data.astype(dtype))
 
     def toarray(self):
         """The rows with their zeros."""
@@ -74,8 +81,10 @@ class Rows:
         if is_csr(X):
             indices = _in_order(X.indices, np.int32)
             indptr = _in_order(X.indptr, np.int64)
-            steps = range(0, self.n_rows, 2**16)
-            longest = max((int(np.diff(indptr[i : i + 2**16 + 1]).max()) for i in steps), default=0)
+            longest, step = 0, 2**16
+            for i in range(0, self.n_rows, step):
+                ends = indptr[i : i + step + 1]
+                longest = max(longest, int((ends[1:] - ends[:-1]).max()))
             self.core = _core.Rows(X.data, indices, indptr, self.n_columns, longest)
         else:
             self.core = _core.Rows(X, None, None, self.n_columns, self.n_columns)
@@ -176,6 +185,9 @@ class Rows:
             step = max(1, worth * DENSE_GAIN // expansion.n_slots // GROUP) * GROUP
             for first in range(0, self.n_rows, step):
                 yield first, min(first + step, self.n_rows)
+            return
+        if self.n_rows and self.n_rows * expansion.monomials(self.core.max_nonzeros) <= worth:
+            yield 0, self.n_rows
             return
         for first, lengths in self.lengths():
             count = np.array([min(expansion.monomials(m), PASS_MONOMIALS) for m in range(int(lengths.max()) + 1)])
@@ -296,12 +308,19 @@ def dot_rows(rows, expansion, walked, table, n_jobs=1, deliver=None):
     out = np.empty((rows.n_rows, width), dtype=rows.dtype) if deliver is None else None
 
     def take(passes):
-        scratch = rows.scratch()
+        kind = (
+            f"{rows.dtype.char}{rows.core.walk_dense}"  # of one kind, what is left in it are numbers as they are here
+        )
+        scratch = _SPARE.__dict__.pop(kind, None)
+        if scratch is None or len(scratch) < _core.scratch_bytes(rows.core):
+            scratch = rows.scratch()
         for first, last in passes:
             part = np.empty((last - first, width), dtype=rows.dtype) if out is None else out[first:last]
             _core.dot(rows.core, walked, first, last, table, part, scratch)
             if deliver is not None:
                 deliver(first, last, part)
+        if len(scratch) <= SPARE_BYTES:
+            _SPARE.__dict__[kind] = scratch
 
     share_out(take, rows.passes(expansion, max(width // 4, 1)), n_jobs)
     return out
@@ -374,6 +393,8 @@ def check_rows(X, *, estimator=None, empty=True):
     from sklearn.utils.validation import check_array, validate_data
 
     canonical = _check_sparse_structure(X) if sparse.issparse(X) else None
+    if _is_plain(X, canonical, estimator):
+        return X
     options = {
         "accept_sparse": "csr",
         "dtype": (np.float64, np.float32),
@@ -386,6 +407,25 @@ def check_rows(X, *, estimator=None, empty=True):
     else:
         X = validate_data(estimator, X, reset=False, **options)
     return _canonical(X, canonical) if sparse.issparse(X) else _in_order(X)
+
+
+def _is_plain(X, canonical, estimator):
+    """Whether X is as it has to be already: scikit-learn's own checks take longer than to predict a few rows.
+
+    When in doubt it is not, and they tell what is wrong.
+    """
+    if type(X) is not np.ndarray and not canonical:
+        return False
+    names = getattr(estimator, "feature_names_in_", None)
+    if estimator is None or names is not None or X.shape[1:] != (getattr(estimator, "n_features_in_", None),):
+        return False
+    values = X if type(X) is np.ndarray else X.data
+    if values.dtype not in (np.float64, np.float32) or not values.flags.carray or not values.dtype.isnative:
+        return False
+    if values is not X and (values.shape != (X.indptr[-1],) or np.count_nonzero(values) != len(values)):
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(values.sum()))
 
 
 def _check_sparse_structure(X):
@@ -465,6 +505,8 @@ def _structure(X, n_major, n_minor):
 
 def _in_order(array, dtype=None):
     """The array itself when it is contiguous and aligned, else a copy that is."""
+    if type(array) is np.ndarray and array.flags.carray and dtype in (None, array.dtype):  # as np.require, but at once
+        return array
     return np.require(array, dtype=dtype, requirements=["C", "A"])
 
 

@@ -5,6 +5,7 @@ numbered by how often they are not zero, so that the slots of frequent monomials
 """
 
 from math import floor, log10
+from typing import NamedTuple
 
 import numpy as np
 
@@ -36,6 +37,7 @@ class Shift:
         self.by = by
         self.place = place
         self.nonzeros = nonzeros
+        self._moved: Moved | None = None
 
     def __call__(self, X):
         """Rows as `check_rows` returns them -> shifted ones, in the same type; X itself when there is nothing to do."""
@@ -45,8 +47,13 @@ class Shift:
             return X - self.by.astype(X.dtype) if self.by.any() else X
         from scipy import sparse
 
-        shifted = shift_rows(X, self.by[None], self.place[None])
-        return sparse.csr_array(shifted[:3], shape=X.shape)
+        return sparse.csr_array(self._shifted(X)[:3], shape=X.shape)
+
+    def _shifted(self, X):
+        """Rows whose columns are renumbered: `Csr`."""
+        if self._moved is None or self._moved.by.dtype != X.dtype:
+            self._moved = Moved.of(self.by[None], X.dtype)
+        return shift_rows(X, self._moved, self.place[None])
 
     @property
     def n_features(self):
@@ -55,7 +62,7 @@ class Shift:
 
     def rows(self, X, n_jobs=1):
         """The same as `Rows`."""
-        return Rows(self(X) if self.place is None else shift_rows(X, self.by[None], self.place[None]))
+        return Rows(self(X) if self.place is None else self._shifted(X))
 
     def bytes(self, X):
         """About how much memory shifted rows take; 0 when X itself is used."""
@@ -73,16 +80,28 @@ class Shift:
         return Shift(by, place, self.nonzeros)
 
 
-def shift_rows(X, by, place, cell=None, beyond=None):
+class Moved(NamedTuple):
+    """By what the rows of each cell are shifted, [cells, columns], and in which columns that is not 0."""
+
+    by: np.ndarray
+    columns: np.ndarray
+    ptr: np.ndarray
+
+    @classmethod
+    def of(cls, by, dtype):
+        """For rows of this type."""
+        by = by.astype(dtype)
+        cell, column = np.nonzero(by)
+        return cls(by, column.astype(np.int32), np.searchsorted(cell, np.arange(len(by) + 1)))
+
+
+def shift_rows(X, moved, place, cell=None, beyond=None):
     """Rows less the by of their cells: `Csr`, with column j as number place[cell, j]; -1: it is left out.
 
     What is left out of a row adds to its squared norm; that is written to `beyond`.
     """
     rows, n_rows = Rows(X).core, X.shape[0]
-    by = by.astype(X.dtype)
-    moved = np.nonzero(by)
-    moved_ptr = np.searchsorted(moved[0], np.arange(len(by) + 1))
-    shift = by, place, moved[1].astype(np.int32), moved_ptr, cell
+    shift = moved.by, place, moved.columns, moved.ptr, cell
     indptr = np.zeros(n_rows + 1, dtype=np.int64)
     _core.shift_rows(rows, 0, n_rows, *shift, indptr, None, None, beyond)
     indices, data = np.empty(indptr[-1], dtype=np.int32), np.empty(indptr[-1], dtype=X.dtype)

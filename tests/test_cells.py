@@ -21,7 +21,7 @@ from taylorkern._expansion import Expansion
 from taylorkern._loss import LABEL_LOSSES
 from taylorkern._problem import Problem
 from taylorkern._rows import Rows
-from taylorkern._shift import shift_rows
+from taylorkern._shift import Moved, shift_rows
 from taylorkern.certificate import certify, residuals_of
 
 REALS = [np.float32, np.float64]
@@ -183,7 +183,7 @@ def test_rows_are_shifted_by_their_cells_and_columns_left_out_count_for_the_norm
     place = np.argsort(random.uniform(size=(n_cells, d)), axis=1).astype(np.int32)
     place[1:][place[1:] >= [[7], [3], [0]]] = -1  # the last cell has no columns
     beyond = np.full(n, np.nan)
-    shifted = shift_rows(make(X), by, place, cell, beyond)
+    shifted = shift_rows(make(X), Moved.of(by, X.dtype), place, cell, beyond)
     assert (
         shifted.dtype == dtype
         and sparse.csr_array(shifted[:3], shifted.shape).has_sorted_indices
@@ -199,7 +199,7 @@ def test_rows_are_shifted_by_their_cells_and_columns_left_out_count_for_the_norm
                 left_out[i] += value**2
     assert np.array_equal(shifted.toarray(), expected) and np.array_equal(beyond, left_out)
     empty, beyond = cell == 3, np.full((cell == 3).sum(), np.nan)  # rows of which nothing else is left
-    assert shift_rows(make(X[empty]), by, place, cell[empty], beyond).data.size == 0
+    assert shift_rows(make(X[empty]), Moved.of(by, X.dtype), place, cell[empty], beyond).data.size == 0
     assert np.array_equal(beyond, left_out[empty])
 
 
@@ -387,7 +387,7 @@ def test_rows_with_columns_that_their_cell_never_saw_are_further_away():
     new[:, -1] = 2
     assert np.allclose(model.decision_function(new), np.exp(-0.3 * 4) * model.decision_function(X), rtol=1e-12)
     new = np.random.default_rng(0).permuted(new, axis=1)  # other columns for all of them
-    assert shift_rows(new, partition.by, partition.place, partition.cell(new)).data.size < np.count_nonzero(new)
+    assert partition.shifted(new, partition.cell(new)).data.size < np.count_nonzero(new)
     assert np.allclose(model.decision_function(new), explicit_features(model, new) @ model.coef_[0], atol=1e-10)
 
 
