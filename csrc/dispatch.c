@@ -196,6 +196,14 @@ int64_t tk_gram_scratch_bytes(const tk_rows *rows, int64_t n)
 void tk_gram(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, double *gram, void *scratch)
 {
     tk_gram_part(rows, map, first, last, gram, scratch, 0, 1);
+    tk_gram_mirror(last - first, gram, 0, 1);
+}
+
+void tk_gram_mirror(int64_t n, double *gram, int32_t part, int32_t parts)
+{
+    for (int64_t i = part; i < n; i += parts)
+        for (int64_t j = 0; j < i; j++)
+            gram[i * n + j] = gram[j * n + i];
 }
 
 void tk_gram_part(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, double *gram, void *scratch,

@@ -14,6 +14,8 @@ static void make_gram(const tk_training *training, tk_block *block)
     tk_gram_part(&block->rows, training->update, 0, block->n, block->gram, block->for_gram, block->me,
                  block->n_threads);
     tk_meet(training->team);
+    tk_gram_mirror(block->n, block->gram, block->me, block->n_threads);
+    tk_meet(training->team);
 }
 
 /* Each output by itself. */

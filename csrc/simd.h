@@ -251,11 +251,78 @@ static inline void u_shift(uint32_t *to, uint32_t base, const uint32_t *from)
 #endif
 #endif
 
+/* 1 / sqrt(h), within a few units of the last place: from an estimate, by Newton's steps y += y/2 (1 - h y^2), where
+ * the CPU has one. That is several times faster than a root and a division. h is positive; what is too large for h y^2
+ * is taken for a little less. */
+static inline V NAME(v_rsqrt)(V h)
+{
+#if defined(__AVX512F__) && TK_IS_FLOAT
+    h = v_min(h, v_set1(1e37f));
+    V y = _mm512_rsqrt14_ps(h);
+    const int steps = 1;
+#elif defined(__AVX512F__)
+    h = v_min(h, v_set1(1e300));
+    V y = _mm512_rsqrt14_pd(h);
+    const int steps = 2;
+#elif defined(__AVX2__) && TK_IS_FLOAT
+    h = v_min(h, v_set1(1e37f));
+    V y = _mm256_rsqrt_ps(h);
+    const int steps = 2;
+#else
+    V y = v_div(v_set1(1), v_sqrt(h));
+    const int steps = 0;
+#endif
+    for (int i = 0; i < steps; i++) {
+        const V off = v_fma(v_mul(v_mul(h, y), v_set1(-1)), y, v_set1(1));
+        y = v_fma(v_mul(y, v_set1((real)0.5)), off, y);
+    }
+    return y;
+}
+
+/* The numbers at base[offset[0]], ..., base[offset[n - 1]], 0 < n <= VLEN; and back to there. */
+static inline V NAME(v_gather)(const real *base, const uint32_t *offset, int n)
+{
+#if defined(__AVX512F__) && TK_IS_FLOAT
+    return _mm512_mask_i32gather_ps(v_zero(), (__mmask16)((1u << n) - 1u), _mm512_loadu_si512(offset), base, 4);
+#elif defined(__AVX512F__)
+    const __m256i at = _mm256_loadu_si256((const __m256i *)offset);
+    return _mm512_mask_i32gather_pd(v_zero(), (__mmask8)((1u << n) - 1u), at, base, 8);
+#else
+    real part[VLEN] = {0};
+    for (int i = 0; i < n; i++)
+        part[i] = base[offset[i]];
+    return v_load(part);
+#endif
+}
+
+static inline void NAME(v_scatter)(real *base, const uint32_t *offset, V v, int n)
+{
+#if defined(__AVX512F__) && TK_IS_FLOAT
+    _mm512_mask_i32scatter_ps(base, (__mmask16)((1u << n) - 1u), _mm512_loadu_si512(offset), v, 4);
+#elif defined(__AVX512F__)
+    const __m256i at = _mm256_loadu_si256((const __m256i *)offset);
+    _mm512_mask_i32scatter_pd(base, (__mmask8)((1u << n) - 1u), at, v, 8);
+#else
+    real part[VLEN];
+    v_store(part, v);
+    for (int i = 0; i < n; i++)
+        base[offset[i]] = part[i];
+#endif
+}
+
+/* The sum of a vector's elements, in pairs: quicker than one after the other. */
 static inline real NAME(v_sum)(V v)
 {
-    real part[VLEN], sum = 0;
+#if defined(__AVX512F__) && TK_IS_FLOAT
+    return _mm512_reduce_add_ps(v);
+#elif defined(__AVX512F__)
+    return _mm512_reduce_add_pd(v);
+#else
+    real part[VLEN];
     v_store(part, v);
-    for (int i = 0; i < VLEN; i++)
-        sum += part[i];
-    return sum;
+    for (int n = VLEN / 2; n > 0; n /= 2)
+        for (int i = 0; i < n; i++)
+            part[i] += part[i + n];
+    return part[0];
+#endif
 }

@@ -797,6 +797,8 @@ static void test_gram(const test_case *c)
             for (int32_t part = 2; part >= 0; part--)
                 tk_gram_part(&rows, &c->maps[FEATURES].c, first, first + n, (double *)again.data, scratch.data, part,
                              3);
+            for (int32_t part = 0; part < 2; part++)
+                tk_gram_mirror(n, (double *)again.data, part, 2);
             check(memcmp(gram.data, again.data, (size_t)gram.bytes) == 0, "gram in parts");
             free_array(again, "parts of gram write their results only");
             free_array(gram, "gram writes its results only");

@@ -121,9 +121,11 @@ void tk_adapt_part(const tk_rows *rows, const tk_map *map, int64_t first, int64_
  * rows: zero before the first call; a call leaves zero what the next one wants zero. */
 int64_t tk_gram_scratch_bytes(const tk_rows *rows, int64_t n);
 void tk_gram(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, double *gram, void *scratch);
-/* Only its share of that: rows part, part + parts, ... from the diagonal on, and their mirror images. */
+/* Only its share of that: rows part, part + parts, ... from the diagonal on. */
 void tk_gram_part(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, double *gram, void *scratch,
                   int32_t part, int32_t parts);
+/* When all shares are there: what comes before the diagonal in these rows. */
+void tk_gram_mirror(int64_t n, double *gram, int32_t part, int32_t parts);
 
 /* Centres of cells, in some of the columns. */
 typedef struct {
