@@ -7,7 +7,6 @@ import numpy as np
 
 from . import _core
 from ._problem import NAN, Record
-from ._threads import Team
 
 
 class Dual:
@@ -33,7 +32,7 @@ class Dual:
         self.live = np.ones(n_outputs, dtype=np.uint8)
         self.block = block_of(problem)
         expansion = problem.expansion
-        self.team = Team(problem.n_jobs)
+        self.team = problem.team()
         maps = expansion.margin, expansion.update
         training, self.rows = problem.training(self.table, self.block, *maps, n_threads=self.team.n)
         self.state = _core.Dual(training, problem.C, self.alpha, self.margin, self.norm2, self.live, self.sweeps)

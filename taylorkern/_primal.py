@@ -13,7 +13,6 @@ from . import _core
 from ._expansion import PASS_MONOMIALS
 from ._problem import NAN, Record, squared_norms
 from ._rows import share_out
-from ._threads import Team
 
 
 class Pegasos:
@@ -42,7 +41,7 @@ class Pegasos:
             self.alpha[:] = problem.C * alpha
             problem.add(self.w, alpha, problem.expansion.features)
             t, norm2 = max(t, n_blocks), squared_norms(self.w)[:n_outputs]
-        self.team = Team(problem.n_jobs)
+        self.team = problem.team()
         self.training, self.rows = problem.training(self.w, self.block, n_threads=self.team.n)
         self.share, self.radius = n_blocks / problem.n_rows, radius
         self.scale, self.norm2, self.shift = np.ones(n_outputs), norm2, np.zeros(n_outputs)
@@ -136,7 +135,7 @@ class Adagrad:
         self.w, self.squares, self.average = (
             _grown(table, problem, fill) for table, fill in zip(stream[:3], (0, self.floor, 0), strict=True)
         )
-        self.block, self.team = adagrad_block(problem), Team(problem.n_jobs)
+        self.block, self.team = adagrad_block(problem), problem.team(ADAGRAD_STEPS)
         self.training, self.rows = problem.training(self.w, self.block, n_threads=self.team.n)
         if np.isnan(self.eta):
             self.eta = self._search() if problem.n_rows >= SEARCH_FROM else UNSEARCHED
@@ -372,6 +371,7 @@ def by_table(values, w):
 
 FLOOR = 1e-12  # of the sums of squared gradients
 UNSEARCHED, SEARCH_FROM = 0.3, 32  # the step size where there are fewer rows than this to search on
+ADAGRAD_STEPS = 4  # times the walk that a step takes
 ROWS_TO_LEARN_FROM = 128  # of the same table, for each row of a block
 CAREFUL = 0.1  # the step size for a model that another solver has trained
 SEARCH_ROWS, SEARCH_EPOCHS = 16384, 3

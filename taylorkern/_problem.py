@@ -9,9 +9,12 @@ from . import _core
 from ._expansion import PASS_MONOMIALS, padded
 from ._loss import radius2
 from ._rows import DENSE_GAIN, Rows, dot_rows, share_out
+from ._threads import Team
 
 NAN = float("nan")
 TOGETHER = 2**15  # rows of several partitions that are brought into the order of the first one's cells
+# Multiply-adds for each row from which on a second thread gains something (bench/roofline.py, part e).
+WORTH_THREADS = 1500
 TERMS = 2**18  # of the objectives, that a thread adds up at once
 
 
@@ -116,6 +119,15 @@ class Problem:
         margin, update = margin or self.expansion.features, update or self.expansion.features
         shares = self.rows.shares(self.expansion, n_threads)
         return _core.Training(rows, margin, update, w, self.targets, block, scratch, shares), rows
+
+    def team(self, steps=1):
+        """The threads that run passes together: one where a row is so little work that they would mostly wait.
+
+        `steps` is how much longer a solver takes for a monomial than the walk does.
+        """
+        eight = 8 if self.rows.core.walk_dense else 1
+        work = steps * self.n_outputs * self.n_monomials / (eight * self.n_rows)
+        return Team(self.n_jobs if work >= WORTH_THREADS else 1)
 
     def outputs(self, w, walked=None, out=None, finish=None):
         """f(x_i) of all rows, [n_rows, K] in float64; w holds weights of features, or goes with the map `walked`.

@@ -14,9 +14,8 @@ import numpy as np
 
 from . import _core
 from ._dual import Dual, block_of
-from ._primal import Adagrad, Pegasos, Stream, adagrad_block, by_table, norms, settle
+from ._primal import ADAGRAD_STEPS, Adagrad, Pegasos, Stream, adagrad_block, by_table, norms, settle
 from ._problem import NAN, Record
-from ._threads import Team
 
 
 class StreamDual:
@@ -30,7 +29,7 @@ class StreamDual:
         self.random, self.n_rows, self.lambda_ = random, n_rows, 1 / (problem.C * n_rows)
         self.table, self.alpha = problem.table(), np.zeros((n_rows, problem.n_outputs))
         self.norm2, self.live = np.zeros(problem.n_outputs), np.ones(problem.n_outputs, dtype=np.uint8)
-        self.block, self.team = block_of(problem), Team(problem.n_jobs)
+        self.block, self.team = block_of(problem), problem.team()
         self.dual_terms, self.gap_terms = np.zeros(problem.n_problems), np.zeros(problem.n_problems)
 
     def begin_epoch(self):
@@ -85,7 +84,7 @@ class StreamPegasos:
         n_outputs = problem.n_outputs
         self.w, self.average, self.alpha = problem.table(), problem.table(), np.zeros((n_rows, n_outputs))
         self.scale, self.norm2, self.shift = np.ones(n_outputs), np.zeros(n_outputs), np.zeros(n_outputs)
-        self.share, self.team = -(-n_rows // Pegasos.block) / n_rows, Team(problem.n_jobs)
+        self.share, self.team = -(-n_rows // Pegasos.block) / n_rows, problem.team()
         self.t, self.n_averaged, self.epochs, self.radius = 0, 0, 0, None
         if not problem.loss.lipschitz:  # see Pegasos
             self.t = int(min(problem.steepest() / (2 * self.lambda_), 2**53))
@@ -151,7 +150,7 @@ class StreamAdagrad:
     )
 
     def __init__(self, problem, random, n_rows, ceiling, fresh=True):
-        self.random, self.team = random, Team(problem.n_jobs)
+        self.random, self.team = random, problem.team(ADAGRAD_STEPS)
         stream = Stream.new(problem)
         if fresh:
             stream = Adagrad(problem, random, 0.0, stream=stream).stream()

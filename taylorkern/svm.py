@@ -103,8 +103,8 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
         Bytes that training may take beyond X. None stands for what the machine has free. What needs more is refused
         before anything is allocated.
     n_jobs : int, default=None
-        Threads for training and prediction. Results do not
-        depend on it, bit for bit. None is one; -1 is as many as there are cores.
+        Threads for training and prediction, as far as there is work for them. Results do not depend on it, bit for bit.
+        None is one; -1 is as many as there are cores.
     warm_start : bool, default=False
         Whether `fit` begins where the last one ended, when it had as many rows: with another C, for example.
     random_state : int, RandomState or None, default=None
@@ -643,8 +643,8 @@ class TaylorSVR(RegressorMixin, TaylorModel):
         Bytes that training may take beyond X. None stands for what the machine has free. What needs more is refused
         before anything is allocated.
     n_jobs : int, default=None
-        Threads for training and prediction. Results do not
-        depend on it, bit for bit. None is one; -1 is as many as there are cores.
+        Threads for training and prediction, as far as there is work for them. Results do not depend on it, bit for bit.
+        None is one; -1 is as many as there are cores.
     warm_start : bool, default=False
         Whether `fit` begins where the last one ended, when it had as many rows: with another C, for example.
     random_state : int, RandomState or None, default=None

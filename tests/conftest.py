@@ -33,6 +33,14 @@ def pytest_collection_modifyitems(config, items):
     items[:] = [item for item, kept in zip(items, chosen, strict=True) if kept]
 
 
+@pytest.fixture(autouse=True, scope="session")
+def threads_for_little_work():
+    """As many threads as n_jobs says, even for the few rows of a test."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("taylorkern._problem.WORTH_THREADS", 0)
+        yield
+
+
 @pytest.fixture(params=_core.instruction_sets())
 def instruction_set(request):
     """Each instruction set that this machine can run, in turn."""

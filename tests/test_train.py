@@ -28,6 +28,7 @@ from taylorkern._expansion import Expansion
 from taylorkern._loss import JOINT_LOSSES, LABEL_LOSSES, regression_loss
 from taylorkern._problem import Problem, padded
 from taylorkern._rows import check_rows
+from taylorkern._threads import Team
 
 LOSSES = {
     "hinge": lambda v: np.maximum(0, 1 - v),
@@ -353,6 +354,19 @@ def test_n_jobs_does_not_change_a_bit(data, solver):
         assert np.array_equal(one.coef_, other.coef_)
         assert one.certificate_.primal == other.certificate_.primal
         assert np.array_equal(one.decision_function(X), other.decision_function(X))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_rows_that_are_little_work_are_left_to_one_thread(monkeypatch):
+    X, y = DATA["sparse"](200)
+    model = TaylorSVC(degree=3, gamma=0.1, n_jobs=2, max_iter=2, random_state=0)
+    sizes = []
+    monkeypatch.setattr("taylorkern._problem.Team", lambda n: sizes.append(n) or Team(n))
+    for worth in (1, 10**9):
+        monkeypatch.setattr("taylorkern._problem.WORTH_THREADS", worth)
+        for solver in SOLVERS:
+            clone(model).set_params(solver=solver).fit(X, y)
+    assert sizes == [2, 2, 2, 1, 1, 1]
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
