@@ -225,6 +225,10 @@ void tk_dual_pass(const tk_training *training, int64_t first, int64_t last, tk_d
     const int64_t n_outputs = training->targets->n_outputs;
     tk_block block = tk_carve_block(training, me);
     for (int64_t i = first; i < last; i += training->block) {
+        for (int64_t b = i; me == 0 && b < last && b < i + training->block; b++) {
+            TK_PREFETCH(dual->alpha + training->rows->order[b] * n_outputs);
+            TK_PREFETCH(dual->margin + training->rows->order[b] * n_outputs);
+        }
         tk_next_block(training, i, last, NULL, &block);
         for (int64_t b = 0; me == 0 && b < block.n; b++)
             for (int64_t k = 0; k < n_outputs; k++)

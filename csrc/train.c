@@ -102,6 +102,36 @@ static void share_rows(const tk_block *block, int64_t n, int64_t *first, int64_t
     *last = *last < n ? *last : n;
 }
 
+enum { LINE = 64, MOST_LINES = 4 };
+
+static void fetch(const void *at, int64_t bytes)
+{
+    const int64_t most = MOST_LINES * LINE;
+    for (int64_t b = 0; b < bytes && b < most; b += LINE)
+        TK_PREFETCH((const char *)at + b);
+}
+
+/* Rows come in random order, and large data is in no cache: these will be there when it is their turn. */
+static void fetch_rows(const tk_training *training, int64_t first, int64_t last)
+{
+    const tk_targets *targets = training->targets;
+    const int64_t real = training->rows->real == TK_FLOAT64 ? 8 : 4;
+    for (int64_t i = first; i < last; i++) {
+        const int64_t row = training->rows->order[i];
+        for (const tk_rows *rows = training->rows; rows; rows = rows->next) {
+            const int64_t d = rows->n_columns, begin = rows->indptr ? rows->indptr[row] : row * d;
+            const int64_t n = rows->indptr ? rows->indptr[row + 1] - begin : d;
+            fetch((const char *)rows->data + begin * real, n * real);
+            if (rows->indptr)
+                fetch(rows->indices + begin, n * 4);
+        }
+        if (targets->y)
+            TK_PREFETCH(targets->y + row * targets->n_outputs);
+        else
+            TK_PREFETCH(targets->target + row * targets->n_outputs);
+    }
+}
+
 void tk_next_block(const tk_training *training, int64_t first, int64_t last, const double *scale, tk_block *block)
 {
     const tk_rows *rows = training->rows;
@@ -113,6 +143,8 @@ void tk_next_block(const tk_training *training, int64_t first, int64_t last, con
     share_rows(block, block->n, &begin, &end);
     for (int64_t i = begin; i < end; i++)
         block->row[i] = rows->order[first + i];
+    const int64_t next = first + training->block, left = last - next;
+    fetch_rows(training, next + (begin < left ? begin : left), next + (end < left ? end : left));
     char *reals = (char *)block->reals + begin * width * (rows->real == TK_FLOAT64 ? 8 : 4);
     if (begin < end)
         tk_dot(&block->rows, training->margin, begin, end, &training->w, reals, block->for_walk);

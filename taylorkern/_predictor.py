@@ -29,7 +29,7 @@ def outputs(X, model, n_outputs, n_jobs=1):
     expansion, table, shift = model._expansion, model._table, model._shift
     n_rows, dtype = X.shape[0], table.dtype
     values = np.empty((n_rows, n_outputs), dtype=dtype)
-    step = CHUNK if n_jobs == 1 else int(np.clip(-(-n_rows // (PARTS * n_jobs)), 1, CHUNK))
+    step = CHUNK if n_jobs == 1 else int(np.clip(-(-n_rows // (PARTS * n_jobs)), LEAST, CHUNK))
     if is_csr(X):
         X = Csr(X.data, X.indices, X.indptr, X.shape)
 
@@ -100,4 +100,5 @@ class Predictor:
         return (values[:, 0] > 0).astype(np.intp) if self.n_outputs == 1 else values.argmax(axis=1)
 
 
-PARTS = 8  # of the rows, for each thread: so that none waits long for another
+PARTS = 8  # of the rows, for each thread: so that none waits long for another;
+LEAST = 64  # and rows that are worth the while of a thread

@@ -126,7 +126,7 @@ class Rows:
 
     def squares(self):
         """(|x|^2 of each row, what has been left out of it), unscaled."""
-        squares = np.empty(self.n_rows)
+        squares = np.zeros(self.n_rows)
         for first in range(0, self.n_rows, 2**12):
             part = squares[first : first + 2**12]
             if self.core.indptr is None:
@@ -135,8 +135,15 @@ class Rows:
                 continue
             indptr = self.core.indptr[first : first + len(part) + 1]
             values = self.core.data[indptr[0] : indptr[-1]].astype(np.float64)
-            part[:] = np.bincount(np.repeat(np.arange(len(part)), np.diff(indptr)), values**2, len(part))
-        return squares, np.zeros(self.n_rows) if self.core.beyond is None else self.core.beyond
+            filled = indptr[1:] > indptr[:-1]  # of an empty row, reduceat would make the entry that follows
+            if len(values):
+                part[filled] = np.add.reduceat(np.square(values, out=values), indptr[:-1][filled] - indptr[0])
+        return squares, self.beyond
+
+    @property
+    def beyond(self):
+        """What the columns that have been left out of each row add to its |x|^2, unscaled."""
+        return np.zeros(self.n_rows) if self.core.beyond is None else self.core.beyond
 
     def lengths(self):
         """The number of nonzeros of each row, a bounded number of rows at a time: (first row, lengths)."""

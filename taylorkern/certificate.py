@@ -256,7 +256,7 @@ def _sampled_sums(problem, alpha, forms, random):
     proportional to the norms of their alphas, in independent blocks; the mean over the pairs of different draws in a
     block is unbiased. All are NaN where rows have columns that their cells have not: only their norms are known.
     """
-    if problem.whole is None and any(form.squares()[1].any() for form in problem.rows.forms()):
+    if problem.whole is None and any(form.beyond.any() for form in problem.rows.forms()):
         unknown = np.full(problem.n_problems, NAN)
         return unknown, unknown, NAN
     none = np.zeros(problem.n_problems), np.zeros(problem.n_problems), 0.0
@@ -298,7 +298,7 @@ def of_drawn(problem, alpha, size, total, forms, drawn):
 
 def _cuts(problem, form, residuals, drawn, block_rows):
     """K - K~ of all pairs in each block of rows, in one form of them."""
-    expansion, beyond = problem.expansion, form.squares()[1]
+    expansion, beyond = problem.expansion, form.beyond
     blocks = _products(form, expansion, drawn, block_rows)
     for some, z in blocks:
         whole = z if problem.whole is None else _whole_products(problem.whole[some], expansion)
