@@ -78,7 +78,7 @@ class Partition:
     def shifted(self, X, cell, beyond=None):
         """The rows of these cells, shifted and renumbered."""
         if self.place is not None:
-            return shift_rows(X, Moved.of(self.by, X.dtype), self.place, cell, beyond)
+            return shift_rows(X, Moved.of(self.by), self.place, cell, beyond)
         X = X.toarray() if is_csr(X) else X
         return X - self.by.astype(X.dtype)[cell]
 
@@ -216,7 +216,7 @@ def choose_cells(X, n_cells, n_partitions, degree, random, *, compact=True, n_jo
     chosen = np.flatnonzero(continuous if continuous.any() else filled > 0)
     use = np.full(n_features, -1, dtype=np.int32)
     use[chosen] = np.arange(len(chosen))
-    moved = shift_rows(X, Moved.of(around[None], X.dtype), np.arange(n_features, dtype=np.int32)[None])
+    moved = shift_rows(X, Moved.of(around[None]), np.arange(n_features, dtype=np.int32)[None])
     divided, n_stored = [], 0
     for _ in range(n_partitions):
         centres = _centres(X, n_cells, chosen, random)
@@ -240,7 +240,7 @@ def choose_cells(X, n_cells, n_partitions, degree, random, *, compact=True, n_jo
 def _places(X, cell, by, compact):
     """(the numbers of columns in each cell, by how often they are not zero; how many nonzeros all rows have)."""
     identity = np.broadcast_to(np.arange(X.shape[1], dtype=np.int32), by.shape).copy()
-    shifted = shift_rows(X, Moved.of(by, X.dtype), identity, cell)
+    shifted = shift_rows(X, Moved.of(by), identity, cell)
     filled = _sums(shifted, cell, len(by))
     place = np.empty(by.shape, dtype=np.int32)
     np.put_along_axis(place, np.argsort(-filled, axis=1, kind="stable"), identity, axis=1)

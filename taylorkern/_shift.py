@@ -37,7 +37,7 @@ class Shift:
         self.by = by
         self.place = place
         self.nonzeros = nonzeros
-        self._moved: Moved | None = None
+        self._moved = Moved.of(by[None])
 
     def __call__(self, X):
         """Rows as `check_rows` returns them -> shifted ones, in the same type; X itself when there is nothing to do."""
@@ -51,8 +51,6 @@ class Shift:
 
     def _shifted(self, X):
         """Rows whose columns are renumbered: `Csr`."""
-        if self._moved is None or self._moved.by.dtype != X.dtype:
-            self._moved = Moved.of(self.by[None], X.dtype)
         return shift_rows(X, self._moved, self.place[None])
 
     @property
@@ -88,9 +86,8 @@ class Moved(NamedTuple):
     ptr: np.ndarray
 
     @classmethod
-    def of(cls, by, dtype):
-        """For rows of this type."""
-        by = by.astype(dtype)
+    def of(cls, by):
+        """For the rows of `by`."""
         cell, column = np.nonzero(by)
         return cls(by, column.astype(np.int32), np.searchsorted(cell, np.arange(len(by) + 1)))
 
@@ -101,7 +98,7 @@ def shift_rows(X, moved, place, cell=None, beyond=None):
     What is left out of a row adds to its squared norm; that is written to `beyond`.
     """
     rows, n_rows = Rows(X).core, X.shape[0]
-    shift = moved.by, place, moved.columns, moved.ptr, cell
+    shift = moved.by.astype(X.dtype, copy=False), place, moved.columns, moved.ptr, cell
     indptr = np.zeros(n_rows + 1, dtype=np.int64)
     _core.shift_rows(rows, 0, n_rows, *shift, indptr, None, None, beyond)
     indices, data = np.empty(indptr[-1], dtype=np.int32), np.empty(indptr[-1], dtype=X.dtype)

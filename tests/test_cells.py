@@ -183,7 +183,7 @@ def test_rows_are_shifted_by_their_cells_and_columns_left_out_count_for_the_norm
     place = np.argsort(random.uniform(size=(n_cells, d)), axis=1).astype(np.int32)
     place[1:][place[1:] >= [[7], [3], [0]]] = -1  # the last cell has no columns
     beyond = np.full(n, np.nan)
-    shifted = shift_rows(make(X), Moved.of(by, X.dtype), place, cell, beyond)
+    shifted = shift_rows(make(X), Moved.of(by), place, cell, beyond)
     assert (
         shifted.dtype == dtype
         and sparse.csr_array(shifted[:3], shifted.shape).has_sorted_indices
@@ -199,7 +199,7 @@ def test_rows_are_shifted_by_their_cells_and_columns_left_out_count_for_the_norm
                 left_out[i] += value**2
     assert np.array_equal(shifted.toarray(), expected) and np.array_equal(beyond, left_out)
     empty, beyond = cell == 3, np.full((cell == 3).sum(), np.nan)  # rows of which nothing else is left
-    assert shift_rows(make(X[empty]), Moved.of(by, X.dtype), place, cell[empty], beyond).data.size == 0
+    assert shift_rows(make(X[empty]), Moved.of(by), place, cell[empty], beyond).data.size == 0
     assert np.array_equal(beyond, left_out[empty])
 
 

@@ -303,16 +303,6 @@ def test_seconds_lie_on_the_line_through_the_largest_samples(monkeypatch):
     assert _pace.measure(TaylorSVC(), X, y, None, 10**7, 1.0, 1) is None  # too slow to be tried
 
 
-def test_the_plan_is_right_about_an_epoch_within_a_factor(monkeypatch):
-    X = numbers(40_000, 12)
-    y = X[:, :2].prod(axis=1) > 0
-    monkeypatch.setattr(_plan_sample, "LARGEST", 8000)
-    row = plan(X, y, degrees=[3], gamma=0.1, tol=1e-2)[0]
-    models = [TaylorSVC(degree=3, gamma=0.1, tol=1e-2, random_state=0).fit(X, y) for _ in range(3)]
-    seconds = min(model.history_["seconds"][0] for model in models)
-    assert seconds / 4 < row.epoch_seconds < 4 * seconds  # tests share the machine; bench/plan.py has the real figures
-
-
 def test_the_table_prints_renders_and_is_a_sequence():
     table = plan(numbers(), degrees=range(1, 4), budget="10 MB")
     text, html = str(table), table._repr_html_()
