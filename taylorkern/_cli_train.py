@@ -187,7 +187,7 @@ def _fit(model, rows, options):
 
 
 def _so_far(model, outcome):
-    epochs = len(model.history_["epoch"]) if hasattr(model, "history_") else 0
+    epochs = getattr(model, "n_iter_", 0)  # the last one may have ended just before history was told of it
     return f" after {epochs} epoch{'' if epochs == 1 else 's'} of training{outcome}"
 
 
