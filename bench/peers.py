@@ -22,7 +22,7 @@ from taylorkern._expansion import Expansion
 from . import data
 from .peer import PEERS, SETS
 from .run import Timed
-from .table import Row, machine, print_header, print_machine, print_row
+from .table import Row, dump, print_header, print_machine, print_row
 from .timing import CLOCKS, one_thread
 from .verbs import shifted, solver_of
 from .vowpal import Vowpal
@@ -167,9 +167,7 @@ def main(arguments=None):
         sys.exit(f"bench.peers: {problem}")
     finally:
         if options.json:
-            with open(options.json, "w") as file:
-                figures = [vars(row) | {"met": row.met} for row in rows]
-                json.dump({"machine": machine(), "sets": told, "rows": figures}, file, indent=1)
+            dump(rows, options.json, sets=told)
 
 
 if __name__ == "__main__":

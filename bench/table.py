@@ -86,11 +86,11 @@ def print_machine(out=None):
     print(", ".join(f"{key} {value}" for key, value in machine().items()), file=out or sys.stdout, flush=True)
 
 
-def dump(rows, path):
-    """Rows and machine as JSON."""
+def dump(rows, path, **more):
+    """Rows and machine as JSON, and what else there is to tell."""
     records = [asdict(row) | {"target": row.target, "met": row.met} for row in rows]
     with open(path, "w") as file:
-        json.dump({"machine": machine(), "rows": records}, file, indent=1)
+        json.dump({"machine": machine(), **more, "rows": records}, file, indent=1)
 
 
 def _cpu():

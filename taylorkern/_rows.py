@@ -16,14 +16,13 @@ from . import _core
 from ._expansion import MAX_COLUMNS, PASS_MONOMIALS, passes
 
 # A dense walk visits a monomial this many times faster than a sparse one (bench/micro.py: Walk).
-SHARES_SAMPLE = 1000  # rows that tell how threads share the slots
 DENSE_GAIN = 4
-
-
-_SPARE = local()  # scratch of earlier calls in this thread, by kind: for one row, new memory takes longer than the walk
-SPARE_BYTES = 2**21
-
 GROUP = 32  # rows that are walked dense at once, with several tables
+SHARES_SAMPLE = 1000  # rows that tell how threads share the slots
+# Scratch of earlier calls in this thread, up to so many bytes: for one row, new memory takes longer than the walk. By
+# type and walk, so that what is left in it are numbers as they will be there again; see `Rows.scratch`.
+_SPARE = local()
+SPARE_BYTES = 2**21
 
 
 class Csr(NamedTuple):
@@ -315,9 +314,7 @@ def dot_rows(rows, expansion, walked, table, n_jobs=1, deliver=None):
     out = np.empty((rows.n_rows, width), dtype=rows.dtype) if deliver is None else None
 
     def take(passes):
-        kind = (
-            f"{rows.dtype.char}{rows.core.walk_dense}"  # of one kind, what is left in it are numbers as they are here
-        )
+        kind = f"{rows.dtype.char}{rows.core.walk_dense}"
         scratch = _SPARE.__dict__.pop(kind, None)
         if scratch is None or len(scratch) < _core.scratch_bytes(rows.core):
             scratch = rows.scratch()
