@@ -326,9 +326,11 @@ static void test_shift(tk_real real, int as_csr)
         set(real, shifts, i, by[i / D][i % D]);
     for (int i = 0; i < N; i++)
         cell[i] = i % 7 % CELLS;
-    tk_shift shift = {cell, D, shifts.data, moved_ptr, moved, place[0], (double *)beyond.data, NULL, NULL, NULL};
+    tk_shift shift = {cell, D, shifts.data, moved_ptr, moved, place[0], (double *)beyond.data, NULL, NULL, NULL, NULL};
     shift.indptr = (int64_t *)indptr.data;
     tk_shift_rows(&rows.c, &shift, 0, N);
+    for (int i = 0; i < N; i++)
+        shift.indptr[i + 1] += shift.indptr[i];
     const int64_t n_entries = shift.indptr[N];
     const array indices = new_array(n_entries * 4), data = new_reals(real, n_entries);
     shift.indices = (int32_t *)indices.data;

@@ -809,10 +809,11 @@ static void test_gram(const test_case *c)
 
 /* ---- shifted rows ---- */
 
-static void test_shift(const test_case *c)
+static void test_shift(const test_case *c, int marked)
 {
     const int64_t n = c->x->n, cut = n / 2;
     const int32_t d = c->x->d;
+    const array scratch = new_zeros(marked ? tk_shift_scratch_bytes(d) : 0);
     const array by = new_reals(c->real, d), place = new_array(d * 4), moved = new_array(d * 4),
                 indptr = new_array((n + 1) * 8);
     int64_t *ends = (int64_t *)indptr.data;
@@ -832,11 +833,14 @@ static void test_shift(const test_case *c)
         ((int32_t *)place.data)[j] = (j % 2 ? j / 2 : d - 1 - j / 2);
     }
     ends[0] = 0;
-    tk_shift_rows(&c->rows->c, &shift, 0, cut);
     tk_shift_rows(&c->rows->c, &shift, cut, n);
+    tk_shift_rows(&c->rows->c, &shift, 0, cut);
+    for (int64_t i = 0; i < n; i++)
+        ends[i + 1] += ends[i];
     const array indices = new_array(ends[n] * 4), data = new_reals(c->real, ends[n]);
     shift.indices = (int32_t *)indices.data;
     shift.data = data.data;
+    shift.scratch = marked ? scratch.data : NULL;
     tk_shift_rows(&c->rows->c, &shift, cut, n);
     tk_shift_rows(&c->rows->c, &shift, 0, cut);
     for (int64_t i = 0; i < n; i++) {
@@ -857,6 +861,10 @@ static void test_shift(const test_case *c)
     }
     check(good, "shifted rows");
     check(rises, "columns of shifted rows rise");
+    for (int64_t i = 0; i < scratch.bytes; i++)
+        good &= i >= scratch.bytes - 8 * d || ((char *)scratch.data)[i] == 0;
+    check(good, "no mark is left");
+    free_array(scratch, "marks stay in their scratch");
     free_array(by, "the shift is left alone");
     free_array(place, "the shift's columns are left alone");
     free_array(moved, "the shift's moved columns are left alone");
@@ -1350,7 +1358,8 @@ static void test_rows(const test_case *c)
     static int n_cases;
     n_cases++;
     test_gram(c);
-    test_shift(c);
+    test_shift(c, 0);
+    test_shift(c, 1);
     for (int loss = 0; loss < N_LOSSES; loss++) {
         const size_t end = strlen(where);
         snprintf(where + end, sizeof where - end, ", %s", loss_names[loss]);

@@ -150,10 +150,12 @@ typedef struct {
     const int32_t *place;     /* [cells][n_columns] the new number of each column; or -1: it is left out, and */
     double *beyond;           /* [n_rows] OUT what those add to |x|^2; NULL when there are none */
     int64_t *indptr;          /* [n_rows + 1] */
-    int32_t *indices; /* NULL: indptr[first + 1 ..] is counted up from indptr[first]; else the entries are written */
+    int32_t *indices;         /* NULL: indptr[i + 1] becomes the number of entries of row i; else they are written */
     void *data;
+    void *scratch; /* of tk_shift_scratch_bytes(), 0 at first, to write entries; NULL when that is 0 */
 } tk_shift;
 
+int64_t tk_shift_scratch_bytes(int32_t n_columns);
 void tk_shift_rows(const tk_rows *rows, const tk_shift *shift, int64_t first, int64_t last);
 
 /* What is asked of the rows. Each has K outputs f_k(x) = <w_k, phi(x)>. All arrays of one entry for each row are

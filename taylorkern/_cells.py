@@ -75,10 +75,10 @@ class Partition:
         share_out(take, iter(range(0, len(cell), CHUNK)), n_jobs)
         return cell
 
-    def shifted(self, X, cell, beyond=None):
+    def shifted(self, X, cell, beyond=None, n_jobs=1):
         """The rows of these cells, shifted and renumbered."""
         if self.place is not None:
-            return shift_rows(X, Moved.of(self.by), self.place, cell, beyond)
+            return shift_rows(X, Moved.of(self.by), self.place, cell, beyond, n_jobs)
         X = X.toarray() if is_csr(X) else X
         return X - self.by.astype(X.dtype)[cell]
 
@@ -152,7 +152,7 @@ class Cells:
             cell = partition.cell(X, n_jobs)
             some = partition.place is not None and bool((partition.place < 0).any())
             beyond = np.zeros(X.shape[0]) if some else None
-            X_shifted = partition.shifted(X, cell, beyond)
+            X_shifted = partition.shifted(X, cell, beyond, n_jobs)
             if is_csr(X_shifted):  # it has as many columns as the largest cell of all partitions
                 X_shifted = X_shifted._replace(shape=(X.shape[0], self.n_columns))
             rows = Rows(X_shifted)

@@ -78,6 +78,7 @@ cdef extern from "tk.h" nogil:
         int64_t *indptr
         int32_t *indices
         void *data
+        void *scratch
 
     ctypedef enum tk_loss:
         TK_HINGE
@@ -165,6 +166,7 @@ cdef extern from "tk.h" nogil:
     void tk_adapt(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_adaptive *state,
                   const void *t, void *scratch)
     void tk_nearest(const tk_rows *rows, const tk_centres *centres, int64_t first, int64_t last, int32_t *cell)
+    int64_t tk_shift_scratch_bytes(int32_t n_columns)
     void tk_shift_rows(const tk_rows *rows, const tk_shift *shift, int64_t first, int64_t last)
     void tk_terms_pass(const tk_targets *targets, const int32_t *which, int64_t first, int64_t last,
                        const tk_terms *terms)
@@ -508,11 +510,12 @@ def shift_rows(Rows rows, int64_t first, int64_t last, const real[:, ::1] by, co
                int64_t[::1] indptr, int32_t[::1] indices, real[::1] data, double[::1] beyond):
     """Rows first to last - 1, less the by of each one's cell (None: all 0), with their columns renumbered.
 
-    Without indices: where each row ends (OUT: indptr, and beyond, when columns are left out). With them: its entries
-    (OUT: indices, data).
+    Without indices: how many entries each row has (OUT: indptr[first + 1 ..], and beyond, when columns are left out).
+    With them: its entries (OUT: indices, data).
     """
     cdef tk_shift shift
-    cdef Py_ssize_t i, n_cells = by.shape[0]
+    cdef uint8_t[::1] scratch
+    cdef Py_ssize_t i, at, n_cells = by.shape[0]
     if rows.itemsize != sizeof(real) or by.shape[1] != rows.n_columns or place.shape[1] != rows.n_columns:
         raise ValueError("rows and shift do not belong together")
     if place.shape[0] != n_cells or moved_ptr.shape[0] != n_cells + 1 or n_cells == 0:
@@ -530,9 +533,10 @@ def shift_rows(Rows rows, int64_t first, int64_t last, const real[:, ::1] by, co
         return
     shift.cell, shift.beyond = NULL, NULL
     if cell is not None:
-        for i in range(cell.shape[0]):
-            if not 0 <= cell[i] < n_cells:
-                raise ValueError(f"there is no cell {cell[i]}")
+        for i in range(first, last):
+            at = rows.c.order[i] if rows.c.order != NULL else i
+            if not 0 <= cell[at] < n_cells:
+                raise ValueError(f"there is no cell {cell[at]}")
         shift.cell = &cell[0]
     if beyond is not None:
         shift.beyond = &beyond[0]
@@ -540,13 +544,16 @@ def shift_rows(Rows rows, int64_t first, int64_t last, const real[:, ::1] by, co
     shift.by, shift.place, shift.indptr = &by[0, 0], &place[0, 0], &indptr[0]
     shift.moved = &moved[0] if moved.shape[0] else NULL
     shift.moved_ptr = &moved_ptr[0]
-    shift.indices, shift.data = NULL, NULL
+    shift.indices, shift.data, shift.scratch = NULL, NULL, NULL
     if indices is not None:
         if indices.shape[0] < indptr[last] or data.shape[0] < indptr[last]:
             raise ValueError("there is no room for the entries")
         if indices.shape[0] == 0:
             return
         shift.indices, shift.data = &indices[0], &data[0]
+        scratch = bytearray(tk_shift_scratch_bytes(shift.n_columns))
+        if scratch.shape[0]:
+            shift.scratch = &scratch[0]
     with nogil:
         tk_shift_rows(&rows.c, &shift, first, last)
 

@@ -14,8 +14,10 @@ SIZES = [64 * 4**k for k in range(7)]  # of samples, in rows
 # learned to tell how many epochs it takes.
 JUDGED = 4096
 # Seconds. A sample whose fit takes that long tells enough; quick ones are fitted again, for others use the machine too.
-# When even the smallest would take too long, nothing is timed; and no sample grows that has taken longer than SLOW.
-ENOUGH, TWICE, THRICE, TOO_LONG, SLOW = 0.3, 1.0, 0.1, 1.0, 1.0
+# When even the smallest would take too long, nothing is timed. No sample grows that has taken longer than SLOW, unless
+# most of it was for the tables; and none that would then take longer than LONGEST.
+ENOUGH, TWICE, THRICE, TOO_LONG, SLOW, LONGEST = 0.3, 1.0, 0.1, 1.0, 1.0, 4.0
+LEAST_SHARE = 0.4  # of the time, that is for the rows
 QUICK, LARGEST_FIRST = 0.03, 1024  # seconds, and rows, of the sample to begin with
 
 
@@ -76,9 +78,7 @@ def measure(model, X, y, held_out, n_rows, guess, n_touched):
         sizes.append(n)
         if y is not None and n == min(JUDGED, n_most):
             error = 1 - float(model.score(*held_out))
-        seconds = times[-1][1:].sum()
-        enough = seconds > ENOUGH and n >= n_touched
-        if n == n_most or (len(sizes) > 1 and (enough or seconds > SLOW)):
+        if n == n_most or (len(sizes) > 1 and _tells_enough(sizes, times, model.solver, n_touched)):
             break
     epoch, fit, around = (_along(sizes, [some[k] for some in times], n_rows) for k in range(3))
     if model.solver == "adagrad":  # what is around the epochs is the search for a step size
@@ -87,20 +87,35 @@ def measure(model, X, y, held_out, n_rows, guess, n_touched):
     return Pace(epoch, float("nan") if y is None else fit, error, n >= min(JUDGED, n_most))
 
 
+def _tells_enough(sizes, times, solver, n_touched):
+    """Whether the last sample does."""
+    before, seconds = (float(some[1:].sum()) for some in times[-2:])
+    slope = (seconds - before) / (sizes[-1] - sizes[-2])
+    if seconds + slope * (SIZES[1] // SIZES[0] - 1) * sizes[-1] > LONGEST:
+        return True
+    if slope * sizes[-1] < LEAST_SHARE * seconds:  # it is the tables that take time: more rows cost little
+        return False
+    # The primal solvers change something for fewer and fewer rows: that takes more of them to see.
+    return seconds > SLOW or (solver == "dual" and seconds > ENOUGH and sizes[-1] >= n_touched)
+
+
 def _times(model, X, y):
-    """Seconds of the first epoch, of all epochs, and of what is around them."""
-    best = np.full(3, np.inf)
-    for done in range(3):
+    """Seconds of the first epoch, of all epochs, and of what is around them; fits the model."""
+    epoch = around = float("inf")
+    epochs = []  # how many times the first one all of them take: with another seed, there may be more or fewer
+    for seed in range(3):
+        trial = clone(model).set_params(random_state=seed) if seed else model
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that a sample did not converge, or underflows
             start = perf_counter()
-            model.fit(X, y)
+            trial.fit(X, y)
             fit = perf_counter() - start
-        epochs = model.history_["seconds"]
-        best = np.minimum(best, [epochs[0], epochs[-1], fit - epochs[-1]])
-        if fit > (TWICE, THRICE, 0)[done]:
+        seconds = trial.history_["seconds"]
+        epoch, around = min(epoch, seconds[0]), min(around, fit - seconds[-1])
+        epochs.append(seconds[-1] / seconds[0])
+        if fit > (TWICE, THRICE, 0)[seed]:
             break
-    return best
+    return np.array([epoch, epoch * np.median(epochs), around])
 
 
 def _along(sizes, times, n_rows):
@@ -109,5 +124,5 @@ def _along(sizes, times, n_rows):
     slope = seconds / n
     if len(sizes) > 1:
         # Rows take a share of the time, and no more than all of it: by so much times may be off by chance.
-        slope = float(np.clip((seconds - times[-2]) / (n - sizes[-2]), 0.4 * slope, slope))
+        slope = float(np.clip((seconds - times[-2]) / (n - sizes[-2]), LEAST_SHARE * slope, slope))
     return seconds + slope * (n_rows - n)

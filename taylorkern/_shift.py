@@ -10,13 +10,13 @@ from typing import NamedTuple
 import numpy as np
 
 from . import _core
-from ._rows import Csr, Rows, is_csr
+from ._rows import Csr, Rows, is_csr, share_out
 
 # Rows that are looked at for the most frequent value of a column and for how often it is not zero.
 SAMPLE = 2**13
 # A column is sparse when one value takes at least this share of the rows.
 SPARSE_SHARE = 0.5
-# Rows that are shifted at once when they are only passing by.
+# Rows that are shifted at once.
 CHUNK = 2**13
 
 
@@ -49,9 +49,9 @@ class Shift:
 
         return sparse.csr_array(self._shifted(X)[:3], shape=X.shape)
 
-    def _shifted(self, X):
+    def _shifted(self, X, n_jobs=1):
         """Rows whose columns are renumbered: `Csr`."""
-        return shift_rows(X, self._moved, self.place[None])
+        return shift_rows(X, self._moved, self.place[None], n_jobs=n_jobs)
 
     @property
     def n_features(self):
@@ -60,7 +60,7 @@ class Shift:
 
     def rows(self, X, n_jobs=1):
         """The same as `Rows`."""
-        return Rows(self(X) if self.place is None else self._shifted(X))
+        return Rows(self(X) if self.place is None else self._shifted(X, n_jobs))
 
     def bytes(self, X):
         """About how much memory shifted rows take; 0 when X itself is used."""
@@ -92,7 +92,7 @@ class Moved(NamedTuple):
         return cls(by, column.astype(np.int32), np.searchsorted(cell, np.arange(len(by) + 1)))
 
 
-def shift_rows(X, moved, place, cell=None, beyond=None):
+def shift_rows(X, moved, place, cell=None, beyond=None, n_jobs=1):
     """Rows less the by of their cells: `Csr`, with column j as number place[cell, j]; -1: it is left out.
 
     What is left out of a row adds to its squared norm; that is written to `beyond`.
@@ -100,9 +100,18 @@ def shift_rows(X, moved, place, cell=None, beyond=None):
     rows, n_rows = Rows(X).core, X.shape[0]
     shift = moved.by.astype(X.dtype, copy=False), place, moved.columns, moved.ptr, cell
     indptr = np.zeros(n_rows + 1, dtype=np.int64)
-    _core.shift_rows(rows, 0, n_rows, *shift, indptr, None, None, beyond)
+
+    def shift_parts(*out):
+        def take(parts):
+            for first in parts:
+                _core.shift_rows(rows, first, min(first + CHUNK, n_rows), *shift, indptr, *out)
+
+        share_out(take, iter(range(0, n_rows, CHUNK)), min(n_jobs, max(1, n_rows // CHUNK)))
+
+    shift_parts(None, None, beyond)
+    np.cumsum(indptr, out=indptr)
     indices, data = np.empty(indptr[-1], dtype=np.int32), np.empty(indptr[-1], dtype=X.dtype)
-    _core.shift_rows(rows, 0, n_rows, *shift, indptr, indices, data, None)
+    shift_parts(indices, data, None)
     return Csr(data, indices, indptr, X.shape)
 
 
