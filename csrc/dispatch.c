@@ -190,7 +190,7 @@ void tk_adapt_part(const tk_rows *rows, const tk_map *map, int64_t first, int64_
 
 int64_t tk_gram_scratch_bytes(const tk_rows *rows, int64_t n)
 {
-    return 24 * n + 8 * (int64_t)rows->n_columns;
+    return 32 * n + 8 * (int64_t)rows->n_columns;
 }
 
 void tk_gram(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, double *gram, void *scratch)

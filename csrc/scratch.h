@@ -7,6 +7,7 @@
 enum {
     SLACK = 16,            /* tables may be read and written this many entries past their end: whole vectors */
     GROUP = 4,             /* suffixes that a sparse walk takes at once */
+    LEAST_HEAD = 16,       /* entries that lie one behind the other: fewer are taken one by one */
     LANES = 8,             /* rows that a dense walk takes at once; */
     MATRIX_LANES = 32,     /* with several tables, which are too large to be read for each eight rows */
     SLAB = 64,             /* vectors of tables that are added to in one walk */

@@ -106,9 +106,11 @@ enum { LINE = 64, MOST_LINES = 4 };
 
 static void fetch(const void *at, int64_t bytes)
 {
-    const int64_t most = MOST_LINES * LINE;
-    for (int64_t b = 0; b < bytes && b < most; b += LINE)
+    const int64_t most = MOST_LINES * LINE, last = bytes < most ? bytes : most;
+    for (int64_t b = 0; b < last; b += LINE)
         TK_PREFETCH((const char *)at + b);
+    if (last > 0)
+        TK_PREFETCH((const char *)at + last - 1);
 }
 
 /* Rows come in random order, and large data is in no cache: these will be there when it is their turn. */

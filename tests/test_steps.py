@@ -251,6 +251,7 @@ def shift(X, storage, by, place, cuts=(), order=None):
     indptr = np.zeros(rows.n_rows + 1, dtype=np.int64)
     for first, last in pieces:
         _core.shift_rows(rows, first, last, *parts, indptr, None, None, None)
+    np.cumsum(indptr, out=indptr)
     counted, n = indptr.copy(), indptr[-1]
     indices, data = np.full(n + 3, -7, dtype=np.int32), np.full(n + 3, np.nan, dtype=X.dtype)
     for first, last in reversed(pieces):
@@ -289,7 +290,7 @@ class TestShift:
         order = np.array([3, 18, 0, 7])
         assert_is_shifted(shift(X, storage, by, place, order=order), X[order], by, place)
 
-    @pytest.mark.parametrize("d", [200, 257, 2500])
+    @pytest.mark.parametrize("d", [200, 257, 2500, 70_000])
     @pytest.mark.parametrize("numbering", ["same", "reversed", "random", "interleaved"])
     def test_long_rows_come_out_sorted(self, dtype, storage, d, numbering):
         random = np.random.default_rng(d)
