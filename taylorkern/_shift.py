@@ -186,9 +186,13 @@ def _centre(X):
         if counts[best] >= SPARSE_SHARE * n_some:
             by[j] = values[best]
         else:
-            means = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel() if means is None else means
+            means = _means(X) if means is None else means
             by[j] = _readable(means[j], dense[:, k].std(dtype=np.float64))
     return by
+
+
+def _means(X):
+    return X.T @ np.full(X.shape[0], 1 / X.shape[0]) if is_csr(X) else X.mean(axis=0, dtype=np.float64)
 
 
 def _readable(mean, deviation):

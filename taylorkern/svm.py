@@ -535,10 +535,10 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
             if y.shape[1] != len(classes):
                 raise ValueError(f"y has {y.shape[1]} columns; it had {len(classes)} before")
             return np.where(y > 0, 1, -1).astype(np.int8), sample_weight, self._favour(classes, None)
-        unknown = np.setdiff1d(y, classes)
+        number = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+        unknown = y[classes[number] != y]
         if len(unknown):
             raise ValueError(f"y has the label {unknown[0]!r}, which is not one of the classes {classes!r}")
-        number = np.searchsorted(classes, y)
         n_outputs = self._n_outputs(meaning)
         if n_outputs == 1:
             targets = np.where(number == 1, 1, -1).astype(np.int8)[:, None]
