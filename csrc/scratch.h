@@ -7,11 +7,12 @@
 enum {
     SLACK = 16,            /* tables may be read and written this many entries past their end: whole vectors */
     GROUP = 4,             /* suffixes that a sparse walk takes at once */
-    LEAST_HEAD = 16,       /* entries that lie one behind the other: fewer are taken one by one */
+    LEAST_HEAD = 48,       /* entries that lie one behind the other: fewer are taken one by one */
     LANES = 8,             /* rows that a dense walk takes at once; */
     MATRIX_LANES = 32,     /* with several tables, which are too large to be read for each eight rows */
     SLAB = 64,             /* vectors of tables that are added to in one walk */
     SPARSE_ENTRIES = 1024, /* the tables of a sparse row: 8 or 12 bytes an entry, within the first cache */
+    KEPT_PLACES = 3,       /* what the metric makes of the entries of such tables, of 2 .. places: kept for all rows */
     DENSE_BYTES = 1 << 16, /* the tables of LANES lanes together */
     /* Entries from one lane's tables to the next one's: a constant, so that one register addresses all lanes; and not a
      * power of two, lest they all compete for the same few cache lines. Memory between them is never touched. */
@@ -23,7 +24,7 @@ enum { ONE_PLACE = (1 + SLACK + 15) / 16 * 16 };
 
 /* Bytes of the parts of a pass's scratch; see load.inc. */
 typedef struct {
-    int64_t x, offset, value, sums;
+    int64_t x, offset, value, kept, sums;
     int64_t
         room; /* entries of a row's tables: up to one place always fits, more as long as they stay below the limits */
 } tk_sizes;
@@ -64,6 +65,7 @@ static inline tk_sizes tk_sizes_of(int lanes, int64_t max_nonzeros, int64_t real
     z.x = tk_aligned(places * lanes * real_bytes);
     z.offset = dense ? 0 : tk_aligned(z.room * 4);
     z.value = tk_aligned((dense ? (lanes + 3) * (int64_t)LANE_STRIDE : z.room) * real_bytes);
+    z.kept = dense ? 0 : tk_aligned(2 * (KEPT_PLACES - 1) * (z.room + SLACK) * real_bytes);
     z.sums = tk_aligned(lanes * real_bytes);
     return z;
 }
@@ -106,7 +108,7 @@ static inline int tk_lanes(const tk_rows *rows, int32_t width)
 
 static inline int64_t tk_total(const tk_sizes *z)
 {
-    return z->x + z->offset + 2 * z->value + z->sums;
+    return z->x + z->offset + 2 * z->value + z->kept + z->sums;
 }
 
 #endif
