@@ -14,7 +14,7 @@ from ._threads import Team
 NAN = float("nan")
 TOGETHER = 2**15  # rows of several partitions that are brought into the order of the first one's cells
 # Multiply-adds for each row from which on a second thread gains something (bench/roofline.py, part e).
-WORTH_THREADS = 1500
+WORTH_THREADS = 8000
 TERMS = 2**18  # of the objectives, that a thread adds up at once
 
 

@@ -101,17 +101,20 @@ def shift_rows(X, moved, place, cell=None, beyond=None, n_jobs=1):
     shift = moved.by.astype(X.dtype, copy=False), place, moved.columns, moved.ptr, cell
     indptr = np.zeros(n_rows + 1, dtype=np.int64)
 
-    def shift_parts(*out):
+    def write(*out):
         def take(parts):
             for first in parts:
                 _core.shift_rows(rows, first, min(first + CHUNK, n_rows), *shift, indptr, *out)
 
-        share_out(take, iter(range(0, n_rows, CHUNK)), min(n_jobs, max(1, n_rows // CHUNK)))
+        if n_rows <= CHUNK:
+            take((0,))
+        else:
+            share_out(take, iter(range(0, n_rows, CHUNK)), n_jobs)
 
-    shift_parts(None, None, beyond)
+    write(None, None, beyond)
     np.cumsum(indptr, out=indptr)
     indices, data = np.empty(indptr[-1], dtype=np.int32), np.empty(indptr[-1], dtype=X.dtype)
-    shift_parts(indices, data, None)
+    write(indices, data, None)
     return Csr(data, indices, indptr, X.shape)
 
 
