@@ -139,11 +139,17 @@ int64_t tk_weigh_scratch_bytes(tk_real real, const tk_map *map)
 void tk_dot(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_table *table, void *out,
             void *scratch)
 {
-    const tk_verbs *verbs = &sets[in_use].kernels->real[rows->real];
-    verbs->dot(rows, map, first, last, table, out, scratch, 0);
-    for (const tk_rows *form = rows->next; form; form = form->next) {
+    const int32_t tops[] = {0, map->n_columns + 1};
+    const tk_parts whole = {1, tops, 0};
+    tk_dot_parts(rows, map, first, last, table, out, scratch, &whole);
+}
+
+void tk_dot_parts(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_table *table, void *out,
+                  void *scratch, const tk_parts *parts)
+{
+    for (const tk_rows *form = rows; form; form = form->next) {
         const tk_rows same = tk_form(form, rows);
-        verbs->dot(&same, map, first, last, table, out, scratch, 1);
+        sets[in_use].kernels->real[rows->real].dot(&same, map, first, last, table, out, scratch, parts, form != rows);
     }
 }
 
@@ -213,6 +219,11 @@ void tk_gram_part(const tk_rows *rows, const tk_map *map, int64_t first, int64_t
         const tk_rows same = tk_form(form, rows);
         sets[in_use].kernels->real[rows->real].gram(&same, map, first, last, gram, scratch, part, parts, form != rows);
     }
+}
+
+void tk_add_multiple(double *f, double by, const double *q, int64_t n)
+{
+    sets[in_use].kernels->add_multiple(f, by, q, n);
 }
 
 void tk_nearest(const tk_rows *rows, const tk_centres *centres, int64_t first, int64_t last, int32_t *cell)

@@ -6,6 +6,7 @@
  * once when the loss is a joint one. w = C sum_i alpha_i y_i phi(x_i) is kept as it goes. The rows of a block are
  * visited with the block's Gram matrix, so that each sees what the others have changed; the walk sees them twice only,
  * once for the margins and once for the changes. */
+#include "kernels.h"
 #include "train.h"
 
 /* gram[i][j] = K~(x_i, x_j); C times that is what alpha_i adds to the output f of row j. */
@@ -46,7 +47,8 @@ static void keep_movable(const tk_training *training, const tk_dual *dual, tk_bl
     block->n = n;
 }
 
-/* Rows of the block that output k may move: where they are, their f and alpha. Returns how many. */
+/* Rows of the block that output k may move: where they are, their f and alpha, and what is asked of them, side by side.
+ * Returns how many. */
 static int64_t choose_rows(const tk_training *training, const tk_dual *dual, tk_block *block, int32_t k)
 {
     const tk_targets *targets = training->targets;
@@ -57,8 +59,10 @@ static int64_t choose_rows(const tk_training *training, const tk_dual *dual, tk_
         block->t[i * n_outputs + k] = 0;
         if (n_outputs > 1 && !can_move(training, dual, block, i, k))
             continue;
-        const double v = block->margin[i * n_outputs + k];
-        block->f[n] = tk_sign(targets, row, k) * (v + tk_target(targets, row, k));
+        block->sign[n] = tk_sign(targets, row, k);
+        block->omega[n] = tk_omega(targets, row, k);
+        block->target[n] = tk_target(targets, row, k);
+        block->f[n] = block->sign[n] * (block->margin[i * n_outputs + k] + block->target[n]);
         block->alpha[n] = dual->alpha[row * n_outputs + k];
         block->some[n++] = (int32_t)i;
     }
@@ -76,21 +80,17 @@ static const double *gram_of_some(tk_block *block, int64_t n)
 }
 
 /* One round of coordinate steps. Returns the largest change. */
-static double sweep(const tk_training *training, tk_block *block, const double *gram, int64_t n, int32_t k, double C)
+static double sweep(const tk_targets *targets, tk_block *block, const double *gram, int64_t n, double C)
 {
-    const tk_targets *targets = training->targets;
     double largest = 0, *f = block->f;
     for (int64_t i = 0; i < n; i++) {
-        const int64_t row = block->row[block->some[i]];
-        const double *q = gram + i * n, old = block->alpha[i], sign = tk_sign(targets, row, k);
-        const double v = sign * f[i] - tk_target(targets, row, k);
-        const double new = tk_dual_step(targets, old, tk_omega(targets, row, k), v, C * q[i]);
-        const double change = new - old, by = C * sign * change;
+        const double *q = gram + i * n, old = block->alpha[i], sign = block->sign[i];
+        const double new = tk_dual_step(targets, old, block->omega[i], sign * f[i] - block->target[i], C * q[i]);
+        const double change = new - old;
         if (change == 0)
             continue;
         block->alpha[i] = new;
-        for (int64_t j = 0; j < n; j++)
-            f[j] += by * q[j];
+        tk_add_multiple(f, C * sign * change, q, n);
         largest = fabs(change) > largest ? fabs(change) : largest;
     }
     return largest;
@@ -103,17 +103,16 @@ static void take_output(const tk_training *training, tk_dual *dual, tk_block *bl
     if (n == 0)
         return;
     const double *gram = gram_of_some(block, n), C = dual->C;
-    const double enough = 0.05 * sweep(training, block, gram, n, k, C);
-    for (int s = 1; s < dual->sweeps && sweep(training, block, gram, n, k, C) > enough; s++)
+    const double enough = 0.05 * sweep(targets, block, gram, n, C);
+    for (int s = 1; s < dual->sweeps && sweep(targets, block, gram, n, C) > enough; s++)
         ;
     for (int64_t i = 0; i < n; i++) {
-        const int64_t row = block->row[block->some[i]], at = block->some[i] * n_outputs + k;
-        const double sign = tk_sign(targets, row, k), before = block->margin[at] + tk_target(targets, row, k);
-        double *alpha = dual->alpha + row * n_outputs + k;
+        const int64_t at = block->some[i] * n_outputs + k;
+        double *alpha = dual->alpha + block->row[block->some[i]] * n_outputs + k;
         const double change = block->alpha[i] - *alpha;
         /* |w + dw|^2 = |w|^2 + <dw, 2 w + dw>, of which outputs before and after are the parts */
-        dual->norm2[k] += C * change * (before + sign * block->f[i]);
-        block->t[at] = change * sign;
+        dual->norm2[k] += C * change * (block->margin[at] + block->target[i] + block->sign[i] * block->f[i]);
+        block->t[at] = change * block->sign[i];
         *alpha = block->alpha[i];
     }
 }
@@ -133,7 +132,8 @@ static void take_outputs(const tk_training *training, tk_dual *dual, tk_block *b
         else
             for (int64_t i = 0; i < block->n; i++)
                 block->t[i * n_outputs + k] = 0;
-    tk_meet(training->team);
+    if (n_outputs > 1)
+        tk_meet(training->team);
 }
 
 /* All outputs of a row together. */
@@ -217,7 +217,6 @@ static void take_rows(const tk_training *training, tk_dual *dual, tk_block *bloc
     make_gram(training, block);
     if (block->me == 0)
         sweep_rows(training, dual, block);
-    tk_meet(training->team);
 }
 
 void tk_dual_pass(const tk_training *training, int64_t first, int64_t last, tk_dual *dual, int32_t me)
@@ -241,7 +240,6 @@ void tk_dual_pass(const tk_training *training, int64_t first, int64_t last, tk_d
             tk_keep_changed(training, &block);
             dual->changed += block.n;
         }
-        tk_tell(training, &block);
         tk_add_block(training, &block, dual->C, NULL, training->w.values);
     }
 }

@@ -52,7 +52,18 @@
 #include "gram.inc"
 #include "nearest.inc"
 
+static void add_multiple(double *f, double by, const double *q, int64_t n)
+{
+    const V times = v_set1(by);
+    int64_t j = 0;
+    for (; j + VLEN <= n; j += VLEN)
+        v_store(f + j, v_fma(times, v_load(q + j), v_load(f + j)));
+    for (; j < n; j++)
+        f[j] += by * q[j];
+}
+
 const tk_kernels TK_KERNELS = {nearest,
+                               add_multiple,
                                {
                                    {dot_float, add_float, expand_float, weigh_float, adapt_float, gram_float},
                                    {dot_double, add_double, expand_double, weigh_double, adapt_double, gram_double},

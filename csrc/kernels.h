@@ -5,7 +5,8 @@
 #include "tk.h"
 
 typedef struct {
-    void (*dot)(const tk_rows *, const tk_map *, int64_t, int64_t, const tk_table *, void *, void *, int);
+    void (*dot)(const tk_rows *, const tk_map *, int64_t, int64_t, const tk_table *, void *, void *, const tk_parts *,
+                int);
     void (*add)(const tk_rows *, const tk_map *, int64_t, int64_t, const tk_table *, const void *, void *, int32_t,
                 int32_t);
     void (*expand)(const tk_rows *, const tk_map *, int64_t, int64_t, const tk_features *, void *);
@@ -17,8 +18,12 @@ typedef struct {
 
 typedef struct {
     void (*nearest)(const tk_rows *, int, const tk_centres *, int64_t, int64_t, int32_t *);
+    void (*add_multiple)(double *, double, const double *, int64_t);
     tk_verbs real[2]; /* indexed by tk_real */
 } tk_kernels;
+
+/* f += by * q, of n numbers: what a dual step of one row changes in the outputs of others. */
+void tk_add_multiple(double *f, double by, const double *q, int64_t n);
 
 extern const tk_kernels tk_kernels_baseline;
 extern const tk_kernels tk_kernels_avx2;

@@ -100,7 +100,6 @@ void tk_pegasos_pass(const tk_training *training, int64_t first, int64_t last, t
         tk_next_block(training, i, last, pegasos->scale, &block);
         if (me == 0)
             pegasos_step(training, pegasos, &block, step, back);
-        tk_tell(training, &block);
         tk_add_block(training, &block, 1, step, training->w.values);
         if (pegasos->average) /* what was averaged so far holds shift * values: take the change out of it again */
             tk_add_block(training, &block, 1, back, pegasos->average);

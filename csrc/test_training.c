@@ -886,7 +886,7 @@ typedef struct {
     tk_rows rows;
     some_targets targets;
     array w, order;
-    int32_t shares[2];
+    int32_t shares[2], parts[3];
 } a_training;
 
 static const double padding = 7;
@@ -909,7 +909,7 @@ static array new_tables(const test_case *c, const a_training *t, double value)
  * only one that need not be zero. */
 static void *zero_scratch(const test_case *c, const a_problem *p)
 {
-    const int64_t bytes = tk_training_scratch_bytes(&c->rows->c, p->block, p->n_outputs, p->width, 1);
+    const int64_t bytes = tk_training_scratch_bytes(&c->rows->c, p->block, p->n_outputs, p->width, 2, 1);
     unsigned char *at = c->scratch.data + c->scratch.bytes - bytes;
     memset(at, 0, (size_t)(bytes - tk_scratch_bytes(&c->rows->c)));
     return at;
@@ -932,6 +932,11 @@ static void begin_training(a_training *t, const test_case *c, const a_problem *p
     t->shares[0] = 0;
     t->shares[1] = c->rows->c.n_columns + 1;
     t->c.shares = t->shares;
+    t->parts[0] = 0;
+    t->parts[1] = t->shares[1] / 2;
+    t->parts[2] = t->shares[1];
+    t->c.n_parts = 2;
+    t->c.parts = t->parts;
     t->c.w.width = p->width;
     t->w = new_tables(c, t, 0);
     t->c.w.values = t->w.data;
@@ -1393,7 +1398,7 @@ static void test_kernel(const matrix *x, int r, kernel k, const monomial *list, 
             features_of(x, i, &maps[FEATURES], c.real, list, n_slots, phi + i * n_slots);
         const stored_rows rows = store(x, c.real, as_csr, walk_dense);
         c.rows = &rows;
-        c.scratch = new_zeros(tk_training_scratch_bytes(&rows.c, MOST_BLOCK, MOST_OUTPUTS, MOST_OUTPUTS, 1));
+        c.scratch = new_zeros(tk_training_scratch_bytes(&rows.c, MOST_BLOCK, MOST_OUTPUTS, MOST_OUTPUTS, 2, 1));
         for (int set_of = 0; set_of < tk_n_instruction_sets(); set_of++) {
             if (!tk_instruction_set_usable(set_of))
                 continue;

@@ -73,6 +73,17 @@ int64_t tk_weigh_scratch_bytes(tk_real real, const tk_map *map);
 void tk_dot(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_table *table, void *out,
             void *scratch);
 
+/* The same in parts: out[p * stride + (i - first) * width + k] is the sum over the slots whose highest coordinate j_r
+ * is in tops[p] <= j_r < tops[p + 1] (0 <= j_r <= d). It does not depend on which parts are asked for together. */
+typedef struct {
+    int32_t n;
+    const int32_t *tops; /* [n + 1] rising */
+    int64_t stride;      /* entries from one part of out to the next */
+} tk_parts;
+
+void tk_dot_parts(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_table *table, void *out,
+                  void *scratch, const tk_parts *parts);
+
 /* table[a][k] += sum_i t[i - first][k] phi_a(x_i), over the rows first <= i < last, in the order of the rows. */
 void tk_add(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_table *table, const void *t,
             void *scratch);
@@ -220,10 +231,13 @@ typedef struct {
     tk_team *team;         /* NULL: one thread */
     const int32_t *shares; /* [threads + 1] rising from 0 to d + 1: each thread updates the slots whose highest
                               coordinate is in its range */
+    int32_t n_parts;       /* margins are sums over so many ranges of the highest coordinate, */
+    const int32_t *parts;  /* [n_parts + 1] which rise from 0 to d + 1, however many threads there are: as many of these
+                              that each sees the same slots in margins and updates, which stay in its cache */
     void *scratch;         /* tk_training_scratch_bytes of it, 64-byte aligned, all zero before the first pass */
 } tk_training;
 
-int64_t tk_training_scratch_bytes(const tk_rows *rows, int32_t block, int32_t n_outputs, int32_t width,
+int64_t tk_training_scratch_bytes(const tk_rows *rows, int32_t block, int32_t n_outputs, int32_t width, int32_t n_parts,
                                   int32_t n_threads);
 
 /* Dual coordinate ascent. */

@@ -18,22 +18,25 @@ enum {
     PART,
     F,
     ALPHA,
+    SIGN,
+    OMEGA,
+    TARGET,
     SOME,
     OUTPUTS,
     WALK,
     N_PARTS
 };
 
-static void sizes(const tk_rows *rows, int64_t block, int64_t n_outputs, int64_t width, int64_t *bytes)
+static void sizes(const tk_rows *rows, int64_t block, int64_t n_outputs, int64_t width, int64_t n_parts, int64_t *bytes)
 {
     bytes[ROW] = bytes[SOME] = block * 4;
     bytes[MARGIN] = bytes[T] = block * n_outputs * 8;
-    bytes[REALS] = block * width * 8;
+    bytes[REALS] = n_parts * block * width * 8;
     bytes[GRAM] = block * block * 8;
     bytes[KEPT] = 8;
     bytes[GRAM_SCRATCH] = tk_gram_scratch_bytes(rows, block);
     bytes[PART] = n_outputs > 1 ? bytes[GRAM] : 0;
-    bytes[F] = bytes[ALPHA] = block * 8;
+    bytes[F] = bytes[ALPHA] = bytes[SIGN] = bytes[OMEGA] = bytes[TARGET] = block * 8;
     bytes[OUTPUTS] = 2 * n_outputs * 8;
     bytes[WALK] = tk_scratch_bytes(rows);
     for (int part = 0; part < N_PARTS; part++)
@@ -48,11 +51,11 @@ static int64_t sum_of(const int64_t *bytes, int first, int last)
     return total;
 }
 
-int64_t tk_training_scratch_bytes(const tk_rows *rows, int32_t block, int32_t n_outputs, int32_t width,
+int64_t tk_training_scratch_bytes(const tk_rows *rows, int32_t block, int32_t n_outputs, int32_t width, int32_t n_parts,
                                   int32_t n_threads)
 {
     int64_t bytes[N_PARTS];
-    sizes(rows, block, n_outputs, width, bytes);
+    sizes(rows, block, n_outputs, width, n_parts, bytes);
     return sum_of(bytes, 0, N_SHARED) + n_threads * sum_of(bytes, N_SHARED, N_PARTS);
 }
 
@@ -61,7 +64,7 @@ tk_block tk_carve_block(const tk_training *training, int32_t me)
     int64_t bytes[N_PARTS];
     void *at[N_PARTS];
     char *next = training->scratch;
-    sizes(training->rows, training->block, training->targets->n_outputs, training->w.width, bytes);
+    sizes(training->rows, training->block, training->targets->n_outputs, training->w.width, training->n_parts, bytes);
     for (int part = 0; part < N_PARTS; part++) {
         if (part == N_SHARED)
             next += me * sum_of(bytes, N_SHARED, N_PARTS);
@@ -78,6 +81,9 @@ tk_block tk_carve_block(const tk_training *training, int32_t me)
                   .part = at[PART],
                   .f = at[F],
                   .alpha = at[ALPHA],
+                  .sign = at[SIGN],
+                  .omega = at[OMEGA],
+                  .target = at[TARGET],
                   .some = at[SOME],
                   .outputs = at[OUTPUTS],
                   .for_gram = at[GRAM_SCRATCH],
@@ -88,18 +94,18 @@ tk_block tk_carve_block(const tk_training *training, int32_t me)
     return b;
 }
 
-/* This thread's share of n rows: whole groups of those that are walked at once. */
-static void share_rows(const tk_block *block, int64_t n, int64_t *first, int64_t *last)
+/* One of several shares of n rows: whole groups of those that are walked at once. */
+static void share_rows(const tk_rows *rows, int64_t n, int64_t me, int64_t shares, int64_t *first, int64_t *last)
 {
-    const int64_t group = 32, groups = (n + group - 1) / group;
-    if (!block->rows.walk_dense || groups < block->n_threads) {
-        *first = n * block->me / block->n_threads;
-        *last = n * (block->me + 1) / block->n_threads;
-        return;
-    }
-    *first = groups * block->me / block->n_threads * group;
-    *last = groups * (block->me + 1) / block->n_threads * group;
+    const int64_t group = rows->walk_dense && n >= 32 * shares ? 32 : 1, groups = (n + group - 1) / group;
+    *first = groups * me / shares * group;
+    *last = groups * (me + 1) / shares * group;
     *last = *last < n ? *last : n;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
 }
 
 enum { LINE = 64, MOST_LINES = 4 };
@@ -134,30 +140,50 @@ static void fetch_rows(const tk_training *training, int64_t first, int64_t last)
     }
 }
 
+/* This thread's part of the outputs f: some of the parts of them for some of the rows. */
+static void take_part(const tk_training *training, int64_t first, int64_t last, const tk_block *block)
+{
+    const int64_t width = training->w.width, real = training->rows->real == TK_FLOAT64 ? 8 : 4;
+    /* Either threads are as many for each part, and each sees its part only, or each sees all of them. */
+    const int32_t teams = block->n_threads % training->n_parts == 0 ? training->n_parts : 1;
+    const int32_t team = block->me * teams / block->n_threads, members = block->n_threads / teams;
+    const int32_t part = team * (training->n_parts / teams);
+    const tk_parts parts = {training->n_parts / teams, training->parts + part, training->block * width};
+    int64_t begin, end, next, next_end;
+    share_rows(training->rows, block->n, block->me % members, members, &begin, &end);
+    share_rows(training->rows, least(last - first - block->n, training->block), block->me % members, members, &next,
+               &next_end);
+    fetch_rows(training, first + block->n + next, first + block->n + next_end);
+    if (begin < end)
+        tk_dot_parts(training->rows, training->margin, first + begin, first + end, &training->w,
+                     (char *)block->reals + (part * parts.stride + begin * width) * real, block->for_walk, &parts);
+}
+
+static double output(const tk_training *training, const tk_block *block, int64_t i, int32_t k)
+{
+    const int64_t width = training->w.width;
+    double f = 0;
+    for (int64_t p = 0; p < training->n_parts; p++) {
+        const int64_t at = (p * training->block + i) * width + k;
+        f += training->rows->real == TK_FLOAT64 ? ((double *)block->reals)[at] : ((float *)block->reals)[at];
+    }
+    return f;
+}
+
 void tk_next_block(const tk_training *training, int64_t first, int64_t last, const double *scale, tk_block *block)
 {
-    const tk_rows *rows = training->rows;
     const tk_targets *targets = training->targets;
     const int32_t n_outputs = targets->n_outputs;
-    const int64_t width = training->w.width;
-    int64_t begin, end;
-    block->n = last - first < training->block ? last - first : training->block;
-    share_rows(block, block->n, &begin, &end);
-    for (int64_t i = begin; i < end; i++)
-        block->row[i] = rows->order[first + i];
-    const int64_t next = first + training->block, left = last - next;
-    fetch_rows(training, next + (begin < left ? begin : left), next + (end < left ? end : left));
-    char *reals = (char *)block->reals + begin * width * (rows->real == TK_FLOAT64 ? 8 : 4);
-    if (begin < end)
-        tk_dot(&block->rows, training->margin, begin, end, &training->w, reals, block->for_walk);
-    for (int64_t i = begin; i < end; i++)
-        for (int32_t k = 0; k < n_outputs; k++) {
-            const int64_t at = i * width + k, row = block->row[i];
-            const double f = rows->real == TK_FLOAT64 ? ((double *)block->reals)[at] : ((float *)block->reals)[at];
-            block->margin[i * n_outputs + k] =
-                (scale ? scale[k] * f : f) * tk_sign(targets, row, k) - tk_target(targets, row, k);
-        }
+    block->n = least(last - first, training->block);
+    take_part(training, first, last, block);
     tk_meet(training->team);
+    for (int64_t i = 0; block->me == 0 && i < block->n; i++) {
+        const int64_t row = block->row[i] = training->rows->order[first + i];
+        for (int32_t k = 0; k < n_outputs; k++)
+            block->margin[i * n_outputs + k] =
+                (scale ? scale[k] : 1) * output(training, block, i, k) * tk_sign(targets, row, k)
+                - tk_target(targets, row, k);
+    }
 }
 
 void tk_tell(const tk_training *training, tk_block *block)
@@ -213,7 +239,7 @@ void tk_add_block(const tk_training *training, tk_block *block, double factor, c
     const int32_t *share = training->shares + block->me;
     if (block->me == 0)
         tk_coefficients(training, block, factor, factors);
-    tk_meet(training->team);
+    tk_tell(training, block);
     tk_add_part(&block->rows, training->update, 0, block->n, &to, block->reals, block->for_walk, share[0], share[1]);
     tk_meet(training->team);
 }

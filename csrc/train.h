@@ -15,28 +15,30 @@
 #endif
 
 /* The block at hand, carved out of the scratch of a pass. Threads share all of it but what is marked as each one's own;
- * what they share is written by one thread, or by each its part, between two barriers. */
+ * what they share is written by one thread, or by each its part, between two barriers. What one thread does alone is
+ * done by thread 0. */
 typedef struct {
-    tk_rows rows;              /* with an order of n rows: those of the block */
-    int64_t n;                 /* rows; the same in each thread */
-    int32_t *row;              /* [block] where they are stored */
-    double *margin;            /* [block][K] v */
-    double *t;                 /* [block][K] the coefficients that a step makes of them */
-    double *gram;              /* [block][block] */
-    void *reals;               /* [block][width] outputs or coefficients, in the type of the rows */
-    int64_t *kept;             /* [1] how many rows are left */
-    double *part;              /* own: [block][block] the same for some of the rows */
-    double *f, *alpha;         /* own: [block] of one output of these */
-    int32_t *some;             /* own: [block] which of the block they are */
-    double *outputs;           /* own: [2][K] of one row */
-    void *for_gram, *for_walk; /* own */
+    tk_rows rows;      /* with an order of n rows: those of the block */
+    int64_t n;         /* rows; the same in each thread */
+    int32_t *row;      /* [block] where they are stored */
+    double *margin;    /* [block][K] v */
+    double *t;         /* [block][K] the coefficients that a step makes of them */
+    double *gram;      /* [block][block] */
+    void *reals;       /* [n_parts][block][width] outputs, or [block][width] coefficients, in the type of the rows */
+    int64_t *kept;     /* [1] how many rows are left */
+    double *part;      /* own: [block][block] the same for some of the rows */
+    double *f, *alpha; /* own: [block] of one output of these, */
+    double *sign, *omega, *target; /* own: [block] and what is asked of it */
+    int32_t *some;                 /* own: [block] which of the block they are */
+    double *outputs;               /* own: [2][K] of one row */
+    void *for_gram, *for_walk;     /* own */
     int32_t me, n_threads;
 } tk_block;
 
 tk_block tk_carve_block(const tk_training *training, int32_t me);
 
 /* The rows from order[first] on, but before order[last], and their margins under w, or scale_k * w_k. All threads call
- * it, and the block is theirs when it returns. */
+ * it; rows and margins are there for thread 0 when it returns, for the others after the next barrier. */
 void tk_next_block(const tk_training *training, int64_t first, int64_t last, const double *scale, tk_block *block);
 
 /* Row `from` of the block becomes row `to`. */
@@ -51,7 +53,7 @@ void tk_coefficients(const tk_training *training, tk_block *block, double factor
 /* What one thread does alone ends with this: the others learn how many rows are left in the block. */
 void tk_tell(const tk_training *training, tk_block *block);
 
-/* table_k += factor * factors_k * sum_i t_ik phi(x_i), over the block. All threads call it. */
+/* table_k += factor * factors_k * sum_i t_ik phi(x_i), over the block as thread 0 knows it. All threads call it. */
 void tk_add_block(const tk_training *training, tk_block *block, double factor, const double *factors, void *table);
 
 #endif

@@ -155,9 +155,12 @@ class Training:
         block: int,
         scratch: _Scratch,
         shares: NDArray[np.int32],
+        parts: NDArray[np.int32] | None = None,
     ) -> None: ...
 
-def training_scratch_bytes(rows: Rows, block: int, n_outputs: int = 1, width: int = 1, n_threads: int = 1) -> int: ...
+def training_scratch_bytes(
+    rows: Rows, block: int, n_outputs: int = 1, width: int = 1, n_parts: int = 1, n_threads: int = 1
+) -> int: ...
 
 class Dual:
     training: Training

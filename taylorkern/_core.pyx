@@ -121,6 +121,8 @@ cdef extern from "tk.h" nogil:
         int32_t block
         tk_team *team
         const int32_t *shares
+        int32_t n_parts
+        const int32_t *parts
         void *scratch
 
     ctypedef struct tk_dual:
@@ -172,7 +174,7 @@ cdef extern from "tk.h" nogil:
                        const tk_terms *terms)
     void tk_slopes(const tk_targets *targets, const double *margin, int64_t first, int64_t last, double *alpha)
     int64_t tk_training_scratch_bytes(const tk_rows *rows, int32_t block, int32_t n_outputs, int32_t width,
-                                      int32_t n_threads)
+                                      int32_t n_parts, int32_t n_threads)
     void tk_dual_pass(const tk_training *training, int64_t first, int64_t last, tk_dual *dual, int32_t me)
     void tk_pegasos_pass(const tk_training *training, int64_t first, int64_t last, tk_pegasos *pegasos, int32_t me)
     void tk_adagrad_pass(const tk_training *training, int64_t first, int64_t last, const tk_adaptive *state,
@@ -670,6 +672,7 @@ cdef class Training:
     """Rows and what is asked of them, tables w [n_slots, width] to train, and the scratch of a pass.
 
     There are as many threads as `shares` has ranges: each updates the slots whose highest coordinate is in its own.
+    Margins are sums over the ranges of `parts`, on which, other than on `shares`, results depend; None: one range.
 
     The order of the rows is set at each epoch. Tables beyond the number of outputs are padding.
     """
@@ -681,10 +684,12 @@ cdef class Training:
     cdef readonly object w
     cdef readonly Targets targets
     cdef unsigned char[::1] scratch
-    cdef const int32_t[::1] shares
+    cdef const int32_t[::1] shares, parts
+    cdef int32_t whole[2]
 
     def __init__(self, Rows rows not None, Map margin not None, Map update not None, w, Targets targets not None,
-                 int32_t block, unsigned char[::1] scratch, const int32_t[::1] shares not None):
+                 int32_t block, unsigned char[::1] scratch, const int32_t[::1] shares not None,
+                 const int32_t[::1] parts=None):
         if rows.n_columns != margin.n_columns or w.ndim != 2 or w.shape[0] != rows.slots(margin):
             raise ValueError("rows, map and table do not belong together")
         if update.n_slots != margin.n_slots or update.n_columns != margin.n_columns or w.itemsize != rows.itemsize:
@@ -701,8 +706,15 @@ cdef class Training:
         self.team.n, self.team.arrived, self.team.round = n_threads, 0, 0
         self.shares = shares
         self.c.shares = &shares[0]
+        self.whole[0], self.whole[1] = 0, rows.n_columns + 1
+        self.c.parts, self.c.n_parts = self.whole, 1
+        if parts is not None:
+            if _bad_shares(parts, rows.n_columns):
+                raise ValueError("parts do not go from 0 to d + 1")
+            self.parts = parts
+            self.c.parts, self.c.n_parts = &parts[0], <int32_t>parts.shape[0] - 1
         if block < 1 or scratch.shape[0] < training_scratch_bytes(
-                rows, block, targets.n_outputs, w.shape[1], n_threads):
+                rows, block, targets.n_outputs, w.shape[1], self.c.n_parts, n_threads):
             raise ValueError("scratch is too small")
         self.scratch = scratch
         self.c.team = &self.team
@@ -720,7 +732,7 @@ cdef class Training:
         if self.rows.c.order == NULL or not 0 <= first <= last <= self.rows.n_rows:
             raise ValueError(f"rows {first} to {last} are not there")
         if self.scratch.shape[0] < training_scratch_bytes(
-                self.rows, self.c.block, self.targets.n_outputs, self.c.w.width, self.team.n):
+                self.rows, self.c.block, self.targets.n_outputs, self.c.w.width, self.c.n_parts, self.team.n):
             raise ValueError("scratch is too small")
         return 0
 
@@ -742,9 +754,9 @@ cdef class Training:
 
 
 def training_scratch_bytes(Rows rows, int32_t block, Py_ssize_t n_outputs=1, Py_ssize_t width=1,
-                           int32_t n_threads=1):
+                           int32_t n_parts=1, int32_t n_threads=1):
     """How large the scratch of a training has to be. It has to be zero."""
-    return tk_training_scratch_bytes(&rows.c, block, <int32_t>n_outputs, <int32_t>width, n_threads) + 63
+    return tk_training_scratch_bytes(&rows.c, block, <int32_t>n_outputs, <int32_t>width, n_parts, n_threads) + 63
 
 
 cdef class Dual:

@@ -26,7 +26,8 @@ class Dual:
         self.problem, self.random, self.tol = problem, random, tol
         self.table = problem.table()
         n, n_outputs = problem.n_rows, problem.n_outputs
-        self.alpha = np.zeros((n, n_outputs)) if alpha is None else alpha
+        # Written to, and not only set to zero, for the threads' sake: see _memory.zeros.
+        self.alpha = np.full((n, n_outputs), 0.0) if alpha is None else alpha
         self.margin = problem.to_margins(np.zeros((n, n_outputs)))
         self.norm2 = np.zeros(n_outputs)
         self.live = np.ones(n_outputs, dtype=np.uint8)

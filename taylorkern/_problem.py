@@ -8,13 +8,18 @@ import numpy as np
 from . import _core
 from ._expansion import PASS_MONOMIALS, padded
 from ._loss import radius2
-from ._rows import DENSE_GAIN, Rows, dot_rows, share_out
+from ._memory import zeros
+from ._rows import Rows, dot_rows, share_out
 from ._threads import Team
 
 NAN = float("nan")
 TOGETHER = 2**15  # rows of several partitions that are brought into the order of the first one's cells
 # Multiply-adds for each row from which on a second thread gains something (bench/roofline.py, part e).
-WORTH_THREADS = 8000
+WORTH_THREADS = 700
+# The same of long sparse rows for margins in parts, on the number of which results depend: each thread takes one, and
+# sees the slots that it updates, which nobody else reads then.
+WORTH_PARTS, PARTS = 4000, 2
+PASS_GAIN = 16  # how many times faster dense rows are trained on, for each monomial
 TERMS = 2**18  # of the objectives, that a thread adds up at once
 
 
@@ -84,7 +89,7 @@ class Problem:
 
     def table(self):
         """Tables of zeros, [n_slots, width]."""
-        return np.zeros((self.n_slots, self.width), dtype=self.dtype)
+        return zeros((self.n_slots, self.width), self.dtype)
 
     @property
     def n_slots(self):
@@ -114,20 +119,25 @@ class Problem:
         By default the tables hold the weights of features.
         """
         rows = self.rows.twin()
-        n_bytes = _core.training_scratch_bytes(rows, block, self.n_outputs, self.width, n_threads)
+        n_parts = PARTS if self.work_of_row >= WORTH_PARTS and not rows.walk_dense else 1
+        n_bytes = _core.training_scratch_bytes(rows, block, self.n_outputs, self.width, n_parts, n_threads)
         scratch = np.zeros(n_bytes, dtype=np.uint8)
         margin, update = margin or self.expansion.features, update or self.expansion.features
-        shares = self.rows.shares(self.expansion, n_threads)
-        return _core.Training(rows, margin, update, w, self.targets, block, scratch, shares), rows
+        shares, parts = (self.rows.shares(self.expansion, n, self.width) for n in (n_threads, n_parts))
+        return _core.Training(rows, margin, update, w, self.targets, block, scratch, shares, parts), rows
 
     def team(self, steps=1):
         """The threads that run passes together: one where a row is so little work that they would mostly wait.
 
         `steps` is how much longer a solver takes for a monomial than the walk does.
         """
+        return Team(self.n_jobs if steps * self.work_of_row >= WORTH_THREADS else 1)
+
+    @property
+    def work_of_row(self):
+        """Multiply-adds for each row, where a dense walk does eight in the time of one."""
         eight = 8 if self.rows.core.walk_dense else 1
-        work = steps * self.n_outputs * self.n_monomials / (eight * self.n_rows)
-        return Team(self.n_jobs if work >= WORTH_THREADS else 1)
+        return self.n_outputs * self.n_monomials / (eight * self.n_rows)
 
     def outputs(self, w, walked=None, out=None, finish=None):
         """f(x_i) of all rows, [n_rows, K] in float64; w holds weights of features, or goes with the map `walked`.
@@ -175,7 +185,7 @@ class Problem:
 
     def passes(self, n, block=8):
         """Ranges of n rows in random order, each of about 10 ms."""
-        gain = DENSE_GAIN if self.rows.core.walk_dense else 1
+        gain = PASS_GAIN if self.rows.core.walk_dense else 1
         cost = max(self.n_monomials * max(self.n_outputs // 4, 1), 1)
         step = max(1, gain * PASS_MONOMIALS * self.n_rows // cost // block) * block
         for first in range(0, n, step):

@@ -18,7 +18,9 @@ from ._expansion import MAX_COLUMNS, PASS_MONOMIALS, passes
 # A dense walk visits a monomial this many times faster than a sparse one (bench/micro.py: Walk).
 DENSE_GAIN = 4
 GROUP = 32  # rows that are walked dense at once, with several tables
-SHARES_SAMPLE = 1000  # rows that tell how threads share the slots
+# How threads share the slots: by so many rows; what a run of monomials costs beside them, in monomials; the bytes of
+# tables that are quick to reach (bench/roofline.py, part e).
+SHARES_SAMPLE, DENSE_RUN, SPARSE_RUN, TABLE_ENTRIES, SECOND_CACHE = 1000, 96, 12, 1024, 2**20
 # Scratch of earlier calls in this thread, up to so many bytes: for one row, new memory takes longer than the walk. By
 # type and walk, so that what is left in it are numbers as they will be there again; see `Rows.scratch`.
 _SPARE = local()
@@ -259,21 +261,35 @@ class Rows:
         order = np.argsort(key, kind="stable").astype(np.int32)
         self.core.set_order(order if self.core.order is None else self.core.order[order])
 
-    def shares(self, expansion, n):
-        """Coordinates from 0 to d + 1, in n ranges: the highest ones of about equally many monomials are in each."""
+    def shares(self, expansion, n, width=1):
+        """Coordinates from 0 to d + 1, in n ranges: monomials that have their highest in one take about as long."""
         d = self.n_columns
         if n == 1:
             return np.array([0, d + 1], dtype=np.int32)
-        walked = np.cumsum(self._highest(expansion.degree))
-        cuts = np.searchsorted(walked, walked[-1] * np.arange(1, n) / n) + 1
+        cost = self._cost_of_highest(expansion.degree)
+        # Slots beyond the second cache take about twice as long.
+        far = expansion.ranks[expansion.degree, : d + 1] * (width * self.dtype.itemsize) > SECOND_CACHE
+        cost[far] *= 2
+        walked = np.cumsum(cost)
+        cuts = np.searchsorted(walked - cost / 2, walked[-1] * np.arange(1, n) / n)
         return np.array([0, *np.minimum(cuts, d + 1), d + 1], dtype=np.int32)
 
-    def _highest(self, degree):
-        """How many monomials of a sample of the rows have each coordinate as their highest."""
+    def _cost_of_highest(self, degree):
+        """What monomials cost that have each coordinate as their highest, in a sample of the rows.
+
+        As many as there are, and some more for each run of them.
+        """
         core: Any = self.core
         dense = core.walk_dense or core.indptr is None
         n_places = self.n_columns if dense else core.max_nonzeros
-        of_place = np.array([float(comb(t + degree - 1, degree - 1)) for t in range(n_places + 1)])
+        in_run = 1  # places, as many as have tables of limited size; see csrc/scratch.h
+        while in_run + 1 < degree and comb(n_places + in_run + 1, in_run + 1) <= TABLE_ENTRIES:
+            in_run += 1
+        above = max(degree - 1 - in_run, 0)  # places of runs that have the highest in common
+        run = DENSE_RUN if dense else SPARSE_RUN
+        of_place = np.array(
+            [float(comb(t + degree - 1, degree - 1) + run * comb(t + above, above)) for t in range(n_places + 1)]
+        )
         if dense:
             return of_place
         some = np.linspace(0, self.n_rows - 1, min(SHARES_SAMPLE, self.n_rows), dtype=np.int64)
@@ -326,7 +342,7 @@ def dot_rows(rows, expansion, walked, table, n_jobs=1, deliver=None):
         if len(scratch) <= SPARE_BYTES:
             _SPARE.__dict__[kind] = scratch
 
-    share_out(take, rows.passes(expansion, max(width // 4, 1)), n_jobs)
+    share_out(take, rows.passes(expansion, max(width // 4, 1) * n_jobs), n_jobs)
     return out
 
 
@@ -350,16 +366,21 @@ def _dot_cells(rows, expansion, walked, table, n_jobs):
 
 
 def share_out(take, passes, n_jobs):
-    """take(passes) in each of n_jobs threads, which get passes as they come: nothing may depend on who takes which."""
+    """take(passes) in each of n_jobs threads, which get passes as they come: nothing may depend on who takes which.
+
+    The caller's is one of them.
+    """
     if n_jobs == 1:
         take(passes)
         return
     from concurrent.futures import ThreadPoolExecutor
 
     in_turn = _InTurn(passes)
-    with ThreadPoolExecutor(n_jobs) as pool:
+    with ThreadPoolExecutor(n_jobs - 1) as pool:
         try:
-            for future in [pool.submit(take, in_turn) for _ in range(n_jobs)]:
+            others = [pool.submit(take, in_turn) for _ in range(n_jobs - 1)]
+            take(in_turn)
+            for future in others:
                 future.result()
         except BaseException:
             in_turn.stopped = True

@@ -1,8 +1,8 @@
 """Threads that run one pass of the C core together."""
 
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from numbers import Integral
-from threading import Barrier, BrokenBarrierError
+from threading import Barrier, BrokenBarrierError, Event
 
 
 def check_jobs(n_jobs):
@@ -47,22 +47,34 @@ class Team:
         if self.n == 1:
             work(0)
             return
-        numbers, interrupt = list(range(self.n)), None
-        futures: list[Future] = []
+        numbers, errors, interrupt, begun = list(range(self.n)), [], None, False
+        finished: list[int] = []
+        everyone = Event()
 
         def take():
-            if numbers:  # there may be one call too many, after Ctrl-C
-                work(numbers.pop())
-
-        while len(futures) < self.n or not all(future.done() for future in futures):
+            if not numbers:  # there may be one call too many, after Ctrl-C
+                return
+            me = numbers.pop()
+            # Each thread wakes the next one. Were all of them woken by the caller, who is not asleep yet, two might be
+            # given the same core, where one would wait for the other.
+            if numbers:
+                self._pool.submit(take)
             try:
-                while len(futures) < self.n:
-                    futures.append(self._pool.submit(take))
-                for future in futures:
-                    future.exception()
+                work(me)
+            except BaseException as error:
+                errors.append(error)
+            finished.append(me)
+            if len(finished) == self.n:
+                everyone.set()
+
+        while not everyone.is_set():
+            try:
+                if not begun:
+                    self._pool.submit(take)
+                    begun = True
+                everyone.wait()
             except KeyboardInterrupt as caught:
                 interrupt = caught
-        for future in futures:
-            future.result()
-        if interrupt is not None:
-            raise interrupt
+        for error in [*errors, interrupt]:
+            if error is not None:
+                raise error

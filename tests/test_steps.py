@@ -523,13 +523,13 @@ def test_probabilities_are_active_unless_they_are_near_their_place(loss, n_outpu
 
 
 def new_training(X, how, maps, targets, block=1, width=None, n_threads=1):
-    """A training from w = 0, its rows as they come; maps are (margin, update)."""
+    """A training from w = 0, its rows as they come, margins in two parts; maps are (margin, update)."""
     rows, n_outputs = stored(X, how), targets.n_outputs
     width = n_outputs if width is None else width
     w = np.zeros((maps[0].n_slots, width), dtype=X.dtype)
-    scratch = np.zeros(_core.training_scratch_bytes(rows, block, n_outputs, width, n_threads), dtype=np.uint8)
-    shares = np.linspace(0, X.shape[1] + 1, n_threads + 1).astype(np.int32)
-    training = _core.Training(rows, *maps, w, targets, block, scratch, shares)
+    scratch = np.zeros(_core.training_scratch_bytes(rows, block, n_outputs, width, 2, n_threads), dtype=np.uint8)
+    shares, parts = (np.linspace(0, X.shape[1] + 1, n + 1).astype(np.int32) for n in (n_threads, 2))
+    training = _core.Training(rows, *maps, w, targets, block, scratch, shares, parts)
     rows.set_order(np.arange(len(X), dtype=np.int32))
     return training
 
@@ -914,7 +914,7 @@ class TestDualPass:
         assert np.array_equal(states[0].alpha, states[1].alpha)
         assert problem.asked._replace(omega=np.ones(y.shape)).feasible(np.asarray(states[1].alpha), 1e-14)
 
-    @pytest.mark.parametrize("n_threads", [2, 3])
+    @pytest.mark.parametrize("n_threads", [2, 3, 4])
     @pytest.mark.parametrize(("loss", "n_outputs"), FEW)
     def test_several_threads_do_not_change_a_bit(self, dtype, how, loss, n_outputs, n_threads):
         problem = problem_of(dtype, loss, n_outputs)
@@ -992,7 +992,7 @@ class TestPegasosPass:
         return average, shift
 
     @pytest.mark.parametrize("projected", [False, True])
-    @pytest.mark.parametrize("n_threads", [2, 3])
+    @pytest.mark.parametrize("n_threads", [2, 3, 4])
     @pytest.mark.parametrize(("loss", "n_outputs"), FEW)
     def test_several_threads_do_not_change_a_bit(self, dtype, how, loss, n_outputs, n_threads, projected):
         problem = problem_of(dtype, loss, n_outputs)
@@ -1106,7 +1106,7 @@ class TestAdagradPass:
         training = problem.training(how, block, **given)
         return _core.Adagrad(training, np.full_like(training.w, floor), self.ETA, rate)
 
-    @pytest.mark.parametrize("n_threads", [2, 3])
+    @pytest.mark.parametrize("n_threads", [2, 3, 4])
     @pytest.mark.parametrize("block", [1, 16])
     @pytest.mark.parametrize(("loss", "n_outputs"), FEW)
     def test_several_threads_do_not_change_a_bit(self, dtype, how, loss, n_outputs, n_threads, block):
@@ -1423,6 +1423,9 @@ class TestBoundary:
         for shares in ([], [0], [4], [0, 3], [1, 4], [0, 3, 2, 4], [0, 5], [-1, 4]):
             refused("shares", shares=np.array(shares, dtype=np.int32))
         refused("scratch", shares=np.array([0, 2, 4], dtype=np.int32))
+        for parts in ([], [0], [0, 3], [0, 3, 2, 4], [0, 5], [-1, 4]):
+            refused("parts", parts=np.array(parts, dtype=np.int32))
+        refused("scratch", parts=np.array([0, 2, 4], dtype=np.int32))
         with pytest.raises((ValueError, TypeError)):
             self.training(w=np.zeros((10, 6))[:, ::2])
         with pytest.raises((ValueError, TypeError)):

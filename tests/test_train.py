@@ -343,9 +343,12 @@ def test_equal_seeds_give_equal_bits(data, solver, loss):
 
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("data", DATA)
+@pytest.mark.parametrize("worth_parts", [1, 10**9])
 @pytest.mark.usefixtures("short_passes")
 @slow
-def test_n_jobs_does_not_change_a_bit(data, solver):
+def test_n_jobs_does_not_change_a_bit(data, solver, worth_parts, monkeypatch):
+    monkeypatch.setattr("taylorkern._problem.WORTH_THREADS", 1)
+    monkeypatch.setattr("taylorkern._problem.WORTH_PARTS", worth_parts)
     X, y = DATA[data](2000)
     model = TaylorSVC(**SETTINGS[data], solver=solver, max_iter=3, random_state=0)
     one = clone(model).fit(X, y)
