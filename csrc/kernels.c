@@ -52,8 +52,9 @@
 #include "gram.inc"
 #include "nearest.inc"
 
-const tk_kernels TK_KERNELS = {nearest,
-                               {
-                                   {dot_float, add_float, expand_float, weigh_float, adapt_float, gram_float},
-                                   {dot_double, add_double, expand_double, weigh_double, adapt_double, gram_double},
-                               }};
+const tk_kernels TK_KERNELS = {
+    nearest,
+    {
+        {dot_float, add_float, expand_float, weigh_float, adapt_float, shrink_float, gram_float},
+        {dot_double, add_double, expand_double, weigh_double, adapt_double, shrink_double, gram_double},
+    }};
