@@ -19,7 +19,14 @@
 #else
 #define FORCE_INLINE inline __attribute__((always_inline))
 #define NOINLINE __attribute__((noinline))
-#define UNROLL _Pragma("GCC unroll 8")
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+
+/* Soon to be read. */
+#if defined(__GNUC__)
+#define PREFETCH(at) __builtin_prefetch(at)
+#else
+#define PREFETCH(at) (void)(at)
 #endif
 
 #define real float
