@@ -194,6 +194,11 @@ void tk_adapt_part(const tk_rows *rows, const tk_map *map, int64_t first, int64_
     }
 }
 
+void tk_shrink(tk_real real, const tk_adaptive *state, double factor, int64_t first, int64_t last)
+{
+    sets[in_use].kernels->real[real].shrink(state, factor, first, last);
+}
+
 int64_t tk_gram_scratch_bytes(const tk_rows *rows, int64_t n)
 {
     return 32 * n + 8 * (int64_t)rows->n_columns;

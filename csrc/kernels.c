@@ -19,7 +19,14 @@
 #else
 #define FORCE_INLINE inline __attribute__((always_inline))
 #define NOINLINE __attribute__((noinline))
-#define UNROLL _Pragma("GCC unroll 8")
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+
+/* Soon to be read. */
+#if defined(__GNUC__)
+#define PREFETCH(at) __builtin_prefetch(at)
+#else
+#define PREFETCH(at) (void)(at)
 #endif
 
 #define real float
@@ -62,9 +69,10 @@ static void add_multiple(double *f, double by, const double *q, int64_t n)
         f[j] += by * q[j];
 }
 
-const tk_kernels TK_KERNELS = {nearest,
-                               add_multiple,
-                               {
-                                   {dot_float, add_float, expand_float, weigh_float, adapt_float, gram_float},
-                                   {dot_double, add_double, expand_double, weigh_double, adapt_double, gram_double},
-                               }};
+const tk_kernels TK_KERNELS = {
+    nearest,
+    add_multiple,
+    {
+        {dot_float, add_float, expand_float, weigh_float, adapt_float, shrink_float, gram_float},
+        {dot_double, add_double, expand_double, weigh_double, adapt_double, shrink_double, gram_double},
+    }};

@@ -13,6 +13,7 @@ typedef struct {
     void (*weigh)(const tk_map *, int32_t, int32_t, const tk_table *, void *);
     void (*adapt)(const tk_rows *, const tk_map *, int64_t, int64_t, const tk_adaptive *, const void *, void *, int32_t,
                   int32_t);
+    void (*shrink)(const tk_adaptive *, double, int64_t, int64_t);
     void (*gram)(const tk_rows *, const tk_map *, int64_t, int64_t, double *, void *, int32_t, int32_t, int);
 } tk_verbs;
 

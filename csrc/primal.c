@@ -124,17 +124,3 @@ void tk_adagrad_pass(const tk_training *training, int64_t first, int64_t last, c
         tk_meet(training->team);
     }
 }
-
-void tk_shrink(tk_real real, const tk_adaptive *state, double factor, int64_t first, int64_t last)
-{
-    for (int64_t a = first; a < last; a++) {
-        const int64_t k = a % state->width;
-        if (real == TK_FLOAT64) {
-            const double by = state->rate ? factor * ((const double *)state->rate)[k] : factor;
-            ((double *)state->values)[a] /= 1 + by / sqrt(((const double *)state->squares)[a]);
-        } else {
-            const float by = (float)factor * (state->rate ? ((const float *)state->rate)[k] : 1);
-            ((float *)state->values)[a] /= 1 + by / sqrtf(((const float *)state->squares)[a]);
-        }
-    }
-}

@@ -279,35 +279,53 @@ static inline V NAME(v_rsqrt)(V h)
     return y;
 }
 
-/* The numbers at base[offset[0]], ..., base[offset[n - 1]], 0 < n <= VLEN; and back to there. */
-static inline V NAME(v_gather)(const real *base, const uint32_t *offset, int n)
+/* The numbers at base[offset[0]], ..., base[offset[VLEN - 1]]; and back to there. With plain loads and stores: gathers
+ * are hardly quicker, scatters are not, and on some CPUs both take several times as long. */
+#if defined(__AVX2__)
+#if TK_IS_FLOAT
+static inline __m128 v_pick_float(const float *base, const uint32_t *offset)
 {
-#if defined(__AVX512F__) && TK_IS_FLOAT
-    return _mm512_mask_i32gather_ps(v_zero(), (__mmask16)((1u << n) - 1u), _mm512_loadu_si512(offset), base, 4);
-#elif defined(__AVX512F__)
-    const __m256i at = _mm256_loadu_si256((const __m256i *)offset);
-    return _mm512_mask_i32gather_pd(v_zero(), (__mmask8)((1u << n) - 1u), at, base, 8);
+    __m128 v = _mm_load_ss(base + offset[0]);
+    v = _mm_insert_ps(v, _mm_load_ss(base + offset[1]), 0x10);
+    v = _mm_insert_ps(v, _mm_load_ss(base + offset[2]), 0x20);
+    return _mm_insert_ps(v, _mm_load_ss(base + offset[3]), 0x30);
+}
+#define v_join(low, high) _mm256_insertf128_ps(_mm256_castps128_ps256(low), high, 1)
+#define v_join_wide(low, high) _mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1)
 #else
-    real part[VLEN] = {0};
-    for (int i = 0; i < n; i++)
+static inline __m128d v_pick_double(const double *base, const uint32_t *offset)
+{
+    return _mm_loadh_pd(_mm_load_sd(base + offset[0]), base + offset[1]);
+}
+#undef v_join
+#undef v_join_wide
+#define v_join(low, high) _mm256_insertf128_pd(_mm256_castpd128_pd256(low), high, 1)
+#define v_join_wide(low, high) _mm512_insertf64x4(_mm512_castpd256_pd512(low), high, 1)
+#endif
+#endif
+
+static inline V NAME(v_gather)(const real *base, const uint32_t *offset)
+{
+#if defined(__AVX512F__)
+    const int n = VLEN / 4;
+    return v_join_wide(v_join(NAME(v_pick)(base, offset), NAME(v_pick)(base, offset + n)),
+                       v_join(NAME(v_pick)(base, offset + 2 * n), NAME(v_pick)(base, offset + 3 * n)));
+#elif defined(__AVX2__)
+    return v_join(NAME(v_pick)(base, offset), NAME(v_pick)(base, offset + VLEN / 2));
+#else
+    real part[VLEN];
+    for (int i = 0; i < VLEN; i++)
         part[i] = base[offset[i]];
     return v_load(part);
 #endif
 }
 
-static inline void NAME(v_scatter)(real *base, const uint32_t *offset, V v, int n)
+static inline void NAME(v_scatter)(real *base, const uint32_t *offset, V v)
 {
-#if defined(__AVX512F__) && TK_IS_FLOAT
-    _mm512_mask_i32scatter_ps(base, (__mmask16)((1u << n) - 1u), _mm512_loadu_si512(offset), v, 4);
-#elif defined(__AVX512F__)
-    const __m256i at = _mm256_loadu_si256((const __m256i *)offset);
-    _mm512_mask_i32scatter_pd(base, (__mmask8)((1u << n) - 1u), at, v, 8);
-#else
     real part[VLEN];
     v_store(part, v);
-    for (int i = 0; i < n; i++)
+    UNROLL for (int i = 0; i < VLEN; i++)
         base[offset[i]] = part[i];
-#endif
 }
 
 /* The sum of a vector's elements, in pairs: quicker than one after the other. */
