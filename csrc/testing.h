@@ -363,6 +363,7 @@ static inline stored_rows store(const matrix *x, tk_real real, int as_csr, int w
     s.c.walk_dense = walk_dense;
     s.c.base = NULL;
     s.c.beyond = NULL;
+    s.c.factor = NULL;
     s.c.next = NULL;
     return s;
 }

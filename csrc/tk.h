@@ -43,6 +43,7 @@ struct tk_rows {
     int32_t walk_dense;     /* 1: visit all d <= TK_MAX_DENSE_COLUMNS columns, eight rows at a time; 0: the nonzeros */
     const int64_t *base;    /* NULL; or for each stored row the first slot of its cell's tables */
     const double *beyond; /* NULL; or for each stored row what its columns that have no number add to |x|^2, unscaled */
+    const double *factor; /* NULL; or for each stored row s(x) under every map with a decay that they are walked with */
     const tk_rows *next;  /* NULL; or another form of the same rows; its order is not looked at */
 };
 

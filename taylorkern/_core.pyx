@@ -28,6 +28,7 @@ cdef extern from "tk.h" nogil:
         int32_t walk_dense
         const int64_t *base
         const double *beyond
+        const double *factor
         const tk_rows *next
 
     ctypedef struct tk_map:
@@ -208,7 +209,7 @@ cdef class Rows:
     """Rows of data, borrowed: keeps the arrays alive and C's view of them."""
 
     cdef tk_rows c
-    cdef readonly object data, indices, indptr, order, place, base, beyond
+    cdef readonly object data, indices, indptr, order, place, base, beyond, factor
     cdef readonly Rows next
     cdef readonly int64_t n_slots
     cdef readonly Py_ssize_t n_rows, n_columns
@@ -239,7 +240,7 @@ cdef class Rows:
         self.c.place = NULL
         self.c.n_front = 0
         self.c.walk_dense = 0
-        self.c.base, self.c.beyond, self.c.next = NULL, NULL, NULL
+        self.c.base, self.c.beyond, self.c.factor, self.c.next = NULL, NULL, NULL, NULL
         self.n_slots = 0
 
     def set_cells(self, base, beyond, int64_t n_slots):
@@ -257,6 +258,14 @@ cdef class Rows:
         self.base, self.beyond, self.n_slots = base, beyond, n_slots
         self.c.base = &view[0] if view is not None and view.shape[0] else NULL
         self.c.beyond = &more[0] if more is not None and more.shape[0] else NULL
+
+    def set_factor(self, factor):
+        """Let s(x) of stored row i be factor[i], under every map with a decay that is used with these rows."""
+        cdef const double[::1] view = factor
+        if view.shape[0] != self.n_stored:
+            raise ValueError("factor does not belong to these rows")
+        self.factor = factor
+        self.c.factor = &view[0] if view.shape[0] else NULL
 
     def set_next(self, Rows other not None):
         """Let `other` be another form of these rows."""

@@ -78,6 +78,7 @@ class Problem:
         self.targets = _core.Targets(loss.name, labels, numbers, self.weight, favour, loss.epsilon)
         self.rows.check_longest(expansion)
         self.n_monomials = self.rows.choose_walk(expansion, walk_dense)
+        self.rows.know_factors(expansion)
         self._scratch = self.rows.scratch()
         self.sample: Any = None  # some of the rows, for the model to keep
         self.whole: Any = None  # an array or CSR: the rows with all that has been left out of them, or None

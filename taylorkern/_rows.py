@@ -97,6 +97,8 @@ class Rows:
         twin.walk_dense = core.walk_dense
         if core.base is not None or core.beyond is not None:
             twin.set_cells(core.base, core.beyond, core.n_slots)
+        if core.factor is not None:
+            twin.set_factor(core.factor)
         if core.next is not None and not alone:
             twin.set_next(core.next)
         return twin
@@ -140,6 +142,15 @@ class Rows:
             if len(values):
                 part[filled] = np.add.reduceat(np.square(values, out=values), indptr[:-1][filled] - indptr[0])
         return squares, self.beyond
+
+    def know_factors(self, expansion):
+        """Compute s(x) of each row once and for all, in all forms: from here on they go with this expansion alone."""
+        for form in self.forms() if expansion.decay else ():
+            squares, beyond = form.squares()
+            squares += beyond
+            if np.isfinite(squares).all():
+                squares *= -expansion.decay * expansion.scale**2
+                form.core.set_factor(np.exp(squares, out=squares))
 
     @property
     def beyond(self):
