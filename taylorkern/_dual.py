@@ -56,7 +56,7 @@ class Dual:
         problem, active = self.problem, self.active
         every = len(active) == problem.n_rows and self.live.all()
         before = self.total if every else problem.terms(self.margin, self.alpha, active, self.live)[1]
-        order = problem.together(self.random.permutation(active))
+        order = problem.shuffled(self.random, active)
         self.rows.set_order(order)
         for begin, end in problem.passes(len(order), self.block):
             self.team.run(partial(self.state.run, begin, end))
@@ -67,7 +67,7 @@ class Dual:
         live = self.live.astype(bool) if len(gap) == len(self.live) else np.ones(1, dtype=bool)
         self.dual = np.where(live, dual, self.dual)
         seen = np.where(live, dual + gap, self.primal)
-        enough = not live.any() or np.mean((gap <= self.tol * seen)[live]) >= 0.5
+        enough = 2 * np.count_nonzero(live & (gap <= self.tol * seen)) >= np.count_nonzero(live)
         if last or enough or gap[live].sum() <= SEEN_FRACTION * self.gap[live].sum() or not len(active):
             self._evaluate(last)
             return Record(self.primal, self.dual, len(active), seen)

@@ -51,6 +51,14 @@ class Csr(NamedTuple):
         """The same rows in another type."""
         return self._replace(data=self.data.astype(dtype))
 
+    def to_scipy(self):
+        """The same rows as scipy's, which has indices and indptr in one type: the narrower one, if that will do."""
+        from scipy import sparse
+
+        narrow = self.indptr[-1] <= np.iinfo(np.int32).max
+        indptr = self.indptr.astype(np.int32) if narrow else self.indptr
+        return sparse.csr_array((self.data, self.indices, indptr), shape=self.shape)
+
     def toarray(self):
         """The rows with their zeros."""
         dense = np.zeros(self.shape, dtype=self.dtype)
@@ -389,7 +397,7 @@ def check_rows(X, *, estimator=None, empty=True):
     from scipy import sparse
 
     canonical = _check_sparse_structure(X) if sparse.issparse(X) else None
-    if _is_plain(X, canonical, estimator):
+    if _is_plain(X, canonical, estimator, empty):
         return X
     from sklearn.utils.validation import check_array, validate_data
 
@@ -407,16 +415,17 @@ def check_rows(X, *, estimator=None, empty=True):
     return _canonical(X, canonical) if sparse.issparse(X) else _in_order(X)
 
 
-def _is_plain(X, canonical, estimator):
+def _is_plain(X, canonical, estimator, empty):
     """Whether X is as it has to be already: scikit-learn's own checks take longer than to predict a few rows.
 
     When in doubt it is not, and they tell what is wrong.
     """
-    if type(X) is not np.ndarray and not canonical:
+    if (type(X) is not np.ndarray and not canonical) or X.ndim != 2 or not (empty or all(X.shape)):
         return False
-    names = getattr(estimator, "feature_names_in_", None)
-    if estimator is None or names is not None or X.shape[1:] != (getattr(estimator, "n_features_in_", None),):
-        return False
+    if estimator is not None:
+        names = getattr(estimator, "feature_names_in_", None)
+        if names is not None or X.shape[1] != getattr(estimator, "n_features_in_", None):
+            return False
     values = X if type(X) is np.ndarray else X.data
     if values.dtype not in (np.float64, np.float32) or not values.flags.carray or not values.dtype.isnative:
         return False

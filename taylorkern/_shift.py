@@ -12,7 +12,7 @@ import numpy as np
 from . import _core
 from ._rows import Csr, Rows, is_csr, share_out
 
-# Rows that are looked at for the most frequent value of a column and for how often it is not zero.
+# Rows that are looked at for the most frequent value of a column, its mean, and how often it is not zero.
 SAMPLE = 2**13
 # A column is sparse when one value takes at least this share of the rows.
 SPARSE_SHARE = 0.5
@@ -48,9 +48,7 @@ class Shift:
             if is_csr(X):
                 X = X.toarray()
             return X - self.by.astype(X.dtype) if self.by.any() else X
-        from scipy import sparse
-
-        return sparse.csr_array(self._shifted(X)[:3], shape=X.shape)
+        return self._shifted(X).to_scipy()
 
     def _shifted(self, X, n_jobs=1):
         """Rows whose columns are renumbered: `Csr`."""
@@ -169,22 +167,23 @@ def choose_shift(X, shift, expansion):
     return Shift(by, place, nonzeros)
 
 
-def _sample(X, n_rows=SAMPLE):
-    """At most that many rows, evenly spread."""
-    return X[:: -(-X.shape[0] // n_rows)] if X.shape[0] > n_rows else X
+def _step(n_rows, n_some):
+    """From one row to the next, of at most n_some that are evenly spread."""
+    return max(-(-n_rows // n_some), 1)
 
 
 def _centre(X):
     """For each column its most frequent value, or its mean when no value is frequent; both of a sample."""
-    some, n_columns = _sample(X, SAMPLE // 2), X.shape[1]
-    n_some = some.shape[0]
-    by = np.zeros(n_columns)
-    filled = _share_filled(some, by)
-    columns = np.flatnonzero(filled > 1 - SPARSE_SHARE)  # in the others zero is the most frequent value
+    by = np.zeros(X.shape[1])
+    columns = np.flatnonzero(_share_filled(X, by) > 1 - SPARSE_SHARE)  # in others zero is the most frequent value
     if not len(columns):
         return by
-    dense = some[:, columns]
-    dense = np.ascontiguousarray((dense.toarray() if is_csr(dense) else dense).T)
+    step = _step(X.shape[0], SAMPLE // 2)
+    n_some = -(-X.shape[0] // step)
+    line = np.full(X.shape[1], -1, dtype=np.int32)
+    line[columns] = np.arange(len(columns))
+    dense = np.zeros((len(columns), n_some), dtype=X.dtype)
+    _core.take_columns(Rows(X).core, step, line, dense)
     means, variances = dense.mean(axis=1, dtype=np.float64), dense.var(axis=1, dtype=np.float64)
     centred = means @ means <= CENTRED * variances.sum()
     for k, (j, value) in enumerate(zip(columns, _commonest(dense), strict=True)):
@@ -211,15 +210,9 @@ def _readable(mean, deviation):
 
 
 def _share_filled(X, by):
-    """In what share of the rows each column differs from `by`."""
-    some = _sample(X)
-    n_some, n_columns = some.shape
-    if not is_csr(some):
-        # Whole numbers that a float holds exactly: a product is quicker than to count along columns.
-        return np.ones(n_some, dtype=np.float32) @ (some != by.astype(some.dtype)) / max(n_some, 1)
-    stored = np.bincount(some.indices, minlength=n_columns)
-    moved = by != 0
-    if moved.any():
-        equal = some.data == by.astype(some.dtype)[some.indices]
-        stored[moved] = n_some - np.bincount(some.indices[equal], minlength=n_columns)[moved]
-    return stored / max(n_some, 1)
+    """In what share of the rows each column differs from `by`; in a sample of them."""
+    step = _step(X.shape[0], SAMPLE)
+    stored, equal = np.zeros((2, len(by)), dtype=np.int32)
+    _core.count_columns(Rows(X).core, step, by.astype(X.dtype), stored, equal)
+    n_some = -(-X.shape[0] // step)
+    return (np.where(by != 0, n_some, stored) - equal) / max(n_some, 1)
