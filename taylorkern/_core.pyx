@@ -79,6 +79,7 @@ cdef extern from "tk.h" nogil:
         int32_t *indices
         void *data
         void *scratch
+        int32_t append
 
     ctypedef enum tk_loss:
         TK_HINGE
@@ -573,15 +574,17 @@ def nearest(Rows rows, int64_t first, int64_t last, const int32_t[::1] use, cons
 
 def shift_rows(Rows rows, int64_t first, int64_t last, const real[:, ::1] by, const int32_t[:, ::1] place,
                const int32_t[::1] moved, const int64_t[::1] moved_ptr, const int32_t[::1] cell,
-               int64_t[::1] indptr, int32_t[::1] indices, real[::1] data, double[::1] beyond):
+               int64_t[::1] indptr, int32_t[::1] indices, real[::1] data, double[::1] beyond, bint append=False):
     """Rows first to last - 1, less the by of each one's cell (None: all 0), with their columns renumbered.
 
     Without indices: how many entries each row has (OUT: indptr[first + 1 ..], and beyond, when columns are left out).
-    With them: its entries (OUT: indices, data).
+    With them: its entries (OUT: indices, data), from indptr[i] on; or, to append where they have not been counted, one
+    row after the other from indptr[first] on (OUT: indptr[first + 1 ..], too): for CSR that is not in cells.
     """
     cdef tk_shift shift
     cdef uint8_t[::1] scratch
     cdef Py_ssize_t i, at, n_cells = by.shape[0]
+    cdef int64_t end
     if rows.itemsize != sizeof(real) or by.shape[1] != rows.n_columns or place.shape[1] != rows.n_columns:
         raise ValueError("rows and shift do not belong together")
     if place.shape[0] != n_cells or moved_ptr.shape[0] != n_cells + 1 or n_cells == 0:
@@ -607,12 +610,17 @@ def shift_rows(Rows rows, int64_t first, int64_t last, const real[:, ::1] by, co
     if beyond is not None:
         shift.beyond = &beyond[0]
     shift.n_columns = <int32_t>rows.n_columns
-    shift.by, shift.place, shift.indptr = &by[0, 0], &place[0, 0], &indptr[0]
+    shift.by, shift.place, shift.indptr, shift.append = &by[0, 0], &place[0, 0], &indptr[0], append
     shift.moved = &moved[0] if moved.shape[0] else NULL
     shift.moved_ptr = &moved_ptr[0]
     shift.indices, shift.data, shift.scratch = NULL, NULL, NULL
     if indices is not None:
-        if indices.shape[0] < indptr[last] or data.shape[0] < indptr[last]:
+        end = indptr[last]
+        if append:
+            if rows.c.indptr == NULL or rows.c.order != NULL or cell is not None:
+                raise ValueError("the entries of such rows have to be counted before")
+            end = indptr[first] + rows.c.indptr[last] - rows.c.indptr[first] + (last - first) * moved.shape[0]
+        if indices.shape[0] < end or data.shape[0] < end:
             raise ValueError("there is no room for the entries")
         if indices.shape[0] == 0:
             return

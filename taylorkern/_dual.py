@@ -41,7 +41,8 @@ class Dual:
         self.total, self.gap = terms[1], terms[2]  # the gap when all margins were last known: at w = 0 they are
         self.primal, self.dual = terms[0], terms[1]
         self._active = np.empty(n, dtype=np.uint8)
-        self._kept = self._kept_table = None
+        self._kept = np.empty_like(self.alpha), np.empty_like(self.norm2)
+        self._kept_table = None
         if alpha is not None and alpha.any():
             problem.add(self.table, alpha)
             self._evaluate()
@@ -109,8 +110,6 @@ class Dual:
         """Remember this epoch's end, when another one may be cut short."""
         if last:
             return
-        if self._kept is None:
-            self._kept = np.empty_like(self.alpha), np.empty_like(self.norm2)
         for kept, now in zip(self._kept, (self.alpha, self.norm2), strict=True):
             np.copyto(kept, now)  # where it was kept before: new memory takes longer than to copy
         # Where the table is not much smaller than what an epoch changes, it is quicker to undo the epoch, if ever that

@@ -408,7 +408,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
             problem.sample = Sample.of(shift.rows(given[::every]))
         else:
             X = problem.rows.X
-            problem.sample = (X.to_scipy() if isinstance(X, Csr) else X)[::every].copy()
+            problem.sample = X.every(every).to_scipy() if isinstance(X, Csr) else X[::every].copy()
         return problem
 
     def _warm(self, problem, shift):

@@ -19,7 +19,9 @@ from ._expansion import MAX_COLUMNS, PASS_MONOMIALS, passes
 DENSE_GAIN = 4
 PASS_GAIN = 16  # the same for margins alone, where vectors are long: passes of some milliseconds
 GROUP = 32  # rows that are walked dense at once, with several tables
-LONG_PASS = 2**10  # rows: a pass of so many may be shorter than it could be, for all its rows being taken for the longest
+LONG_PASS = (
+    2**10
+)  # rows: a pass of so many may be shorter than it could be, for all its rows being taken for the longest
 SURVEYED = 2**17  # rows whose nonzeros are counted, or squares added up, between two looks at Ctrl-C
 SHARES_SAMPLE = 1000  # rows that tell how threads share the slots
 # Scratch of earlier calls in this thread, up to so many bytes: for one row, new memory takes longer than the walk. By
@@ -46,6 +48,13 @@ class Csr(NamedTuple):
         begin, end = self.indptr[first], self.indptr[last]
         indptr = np.subtract(self.indptr[first : last + 1], begin, dtype=np.int64)
         return Csr(self.data[begin:end], self.indices[begin:end], indptr, (last - first, self.shape[1]))
+
+    def every(self, step):
+        """The rows 0, step, 2 step, ..."""
+        begin, lengths = self.indptr[:-1:step], np.diff(self.indptr)[::step]
+        indptr = np.concatenate([[0], np.cumsum(lengths)])
+        at = np.repeat(begin - indptr[:-1], lengths) + np.arange(indptr[-1])
+        return Csr(self.data[at], self.indices[at], indptr, (len(lengths), self.shape[1]))
 
     def astype(self, dtype):
         """The same rows in another type."""

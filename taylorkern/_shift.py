@@ -112,6 +112,14 @@ def shift_rows(X, moved, place, cell=None, beyond=None, n_jobs=1):
         else:
             share_out(take, iter(range(0, n_rows, CHUNK)), n_jobs)
 
+    if n_jobs == 1 and cell is None and beyond is None and is_csr(X):
+        # Counting takes half as long as writing. Of memory that is not written to, the system gives none.
+        room = int(X.indptr[-1]) + n_rows * len(moved.columns)
+        indices, data = np.empty(room, dtype=np.int32), np.empty(room, dtype=X.dtype)
+        write(indices, data, None, True)
+        for array in (indices, data):
+            array.resize(indptr[-1], refcheck=False)
+        return Csr(data, indices, indptr, X.shape)
     write(None, None, beyond)
     np.cumsum(indptr, out=indptr)
     indices, data = np.empty(indptr[-1], dtype=np.int32), np.empty(indptr[-1], dtype=X.dtype)
@@ -139,13 +147,14 @@ def choose_shift(X, shift, expansion):
     n_columns = X.shape[1]
     if shift is None:
         return None
+    rows = Rows(X)
     invariant = expansion.kernel == "gaussian"
     if isinstance(shift, str):
         if shift != "auto":
             raise ValueError(f'shift must be "auto", None or {n_columns} numbers; got {shift!r}')
         if not invariant:
             return None
-        by = _centre(X)
+        by = _centre(rows)
     else:
         try:
             by = np.array(shift, dtype=np.float64).reshape(-1)
@@ -158,7 +167,7 @@ def choose_shift(X, shift, expansion):
         if not invariant and by.any():
             raise ValueError(f"the {expansion.kernel} kernel changes when rows are shifted; use shift=None")
     by = by.astype(X.dtype).astype(np.float64)
-    filled = _share_filled(X, by)
+    filled = _share_filled(rows, by)
     nonzeros = float(filled.sum())
     if not is_csr(X) and expansion.n_slots < 2 * expansion.monomials(round(nonzeros)):
         return Shift(by, None, nonzeros)
@@ -172,25 +181,25 @@ def _step(n_rows, n_some):
     return max(-(-n_rows // n_some), 1)
 
 
-def _centre(X):
+def _centre(rows):
     """For each column its most frequent value, or its mean when no value is frequent; both of a sample."""
-    by = np.zeros(X.shape[1])
-    columns = np.flatnonzero(_share_filled(X, by) > 1 - SPARSE_SHARE)  # in others zero is the most frequent value
+    by = np.zeros(rows.n_columns)
+    columns = np.flatnonzero(_share_filled(rows, by) > 1 - SPARSE_SHARE)  # in others zero is the most frequent value
     if not len(columns):
         return by
-    step = _step(X.shape[0], SAMPLE // 2)
-    n_some = -(-X.shape[0] // step)
-    line = np.full(X.shape[1], -1, dtype=np.int32)
+    step = _step(rows.n_rows, SAMPLE // 2)
+    dense = np.zeros((len(columns), -(-rows.n_rows // step)), dtype=rows.dtype)
+    line = np.full(rows.n_columns, -1, dtype=np.int32)
     line[columns] = np.arange(len(columns))
-    dense = np.zeros((len(columns), n_some), dtype=X.dtype)
-    _core.take_columns(Rows(X).core, step, line, dense)
+    _core.take_columns(rows.core, step, line, dense)
+    values = _commonest(dense)
+    counts = [np.count_nonzero(line == value) for line, value in zip(dense, values, strict=True)]
+    frequent = np.array(counts) >= SPARSE_SHARE * dense.shape[1]
+    by[columns[frequent]] = values[frequent]
+    columns, dense = columns[~frequent], dense[~frequent]
     means, variances = dense.mean(axis=1, dtype=np.float64), dense.var(axis=1, dtype=np.float64)
-    centred = means @ means <= CENTRED * variances.sum()
-    for k, (j, value) in enumerate(zip(columns, _commonest(dense), strict=True)):
-        if np.count_nonzero(dense[k] == value) >= SPARSE_SHARE * n_some:
-            by[j] = value
-        elif not centred:
-            by[j] = _readable(means[k], sqrt(variances[k]))
+    if (means**2).sum() > CENTRED * variances.sum():
+        by[columns] = [_readable(mean, sqrt(variance)) for mean, variance in zip(means, variances, strict=True)]
     return by
 
 
@@ -199,7 +208,8 @@ def _commonest(lines):
     some = np.sort(lines[:, :: -(-lines.shape[1] // 512)], axis=1)
     # Such a value takes more than a quarter of some of the line, too, and so stands at one of these places.
     candidates = some[:, [some.shape[1] * k // 4 for k in (1, 2, 3)]]
-    counts = [[np.count_nonzero(line == value) for value in values] for line, values in zip(some, candidates)]
+    pairs = zip(some, candidates, strict=True)
+    counts = [[np.count_nonzero(line == value) for value in values] for line, values in pairs]
     return np.take_along_axis(candidates, np.argmax(counts, axis=1)[:, None], axis=1)[:, 0]
 
 
@@ -209,10 +219,10 @@ def _readable(mean, deviation):
     return round(float(mean), digits)
 
 
-def _share_filled(X, by):
+def _share_filled(rows, by):
     """In what share of the rows each column differs from `by`; in a sample of them."""
-    step = _step(X.shape[0], SAMPLE)
+    step = _step(rows.n_rows, SAMPLE)
+    n_some = -(-rows.n_rows // step)
     stored, equal = np.zeros((2, len(by)), dtype=np.int32)
-    _core.count_columns(Rows(X).core, step, by.astype(X.dtype), stored, equal)
-    n_some = -(-X.shape[0] // step)
+    _core.count_columns(rows.core, step, by.astype(rows.dtype), stored, equal)
     return (np.where(by != 0, n_some, stored) - equal) / max(n_some, 1)
