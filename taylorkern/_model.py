@@ -19,11 +19,11 @@ from ._expansion import Expansion, _positive, check_count, check_degree, padded,
 from ._memory import check_memory
 from ._monomials import in_user_order, shifted_name, strongest, strongest_in_cells
 from ._observe import FRAMES, CallbackSupportMixin, Observer
-from ._predictor import outputs
+from ._predictor import LEAST, outputs
 from ._primal import Adagrad, Stream
 from ._problem import Problem, squared_norms
 from ._rotation import Rotation, choose_rotation
-from ._rows import Rows, check_rows
+from ._rows import Csr, Rows, check_rows
 from ._shift import choose_shift
 from ._threads import check_jobs
 from ._train import SOLVERS, train
@@ -103,13 +103,15 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         if outcome.n_iter == 0:
             raise KeyboardInterrupt
         alpha, norm2 = solver.point()
-        certificate = interrupted_certificate(problem, outcome.record)
+        certificate = None
         if not outcome.interrupted:
             try:
                 in_cells = solver.in_cells() if problem.cells else None
                 certificate = certify(problem, outcome.record.primal, alpha, norm2, random, in_cells)
             except KeyboardInterrupt:
                 outcome = outcome._replace(interrupted=True)
+        if certificate is None:
+            certificate = interrupted_certificate(problem, outcome.record)
         validate_data(self, X, skip_check_array=True)  # this late, so that a failed fit changes nothing
         self.__dict__.update(self._model_attributes(solver.model(), problem, shift, meaning))
         self.n_iter_ = outcome.n_iter
@@ -234,7 +236,9 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         """f_k(x) of each row: [n_rows, K]."""
         if not hasattr(self, "_table"):
             check_is_fitted(self)
-        return outputs(check_rows(X, estimator=self), self, self._n_tables, check_jobs(self.n_jobs))
+        rows = check_rows(X, estimator=self)
+        # Few rows are for one thread in any case: how many there may be takes joblib a while to tell.
+        return outputs(rows, self, self._n_tables, check_jobs(self.n_jobs) if rows.shape[0] > LEAST else 1)
 
     # The model in the user's terms.
 
@@ -392,7 +396,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
                 raise ValueError("Sample weights must contain at least one non-zero number.")
             rows, targets, weight = rows[used], targets[used], weight[used]
         n_jobs = check_jobs(self.n_jobs)
-        sample, given = rows[:: -(-rows.shape[0] // SAMPLE)].copy(), rows
+        given, every = rows, -(-rows.shape[0] // SAMPLE)
         rows = Rows(rows) if shift is None else shift.rows(rows, n_jobs)
         loss = self._loss(meaning)
         problem = Problem(rows, targets, weight, expansion, loss, float(self.C), n_jobs, unit, favour, walk_dense)
@@ -401,9 +405,10 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         if walk_dense is not None:  # of later chunks of a stream nobody asks for a sample
             return problem
         if isinstance(shift, Cells):
-            problem.sample = Sample.of(shift.rows(sample))
+            problem.sample = Sample.of(shift.rows(given[::every]))
         else:
-            problem.sample = sample if shift is None else shift(sample)
+            X = problem.rows.X
+            problem.sample = X.every(every).to_scipy() if isinstance(X, Csr) else X[::every].copy()
         return problem
 
     def _warm(self, problem, shift):

@@ -17,10 +17,15 @@ from ._expansion import MAX_COLUMNS, PASS_MONOMIALS, passes
 
 # A dense walk visits a monomial this many times faster than a sparse one (bench/micro.py: Walk).
 DENSE_GAIN = 4
+PASS_GAIN = 16  # the same where vectors are long, in margins and training: for passes of some milliseconds
 GROUP = 32  # rows that are walked dense at once, with several tables
 # How threads share the slots: by so many rows; what a run of monomials costs beside them, in monomials; the bytes of
 # tables that are quick to reach (bench/roofline.py, part e).
 SHARES_SAMPLE, DENSE_RUN, SPARSE_RUN, TABLE_ENTRIES, SECOND_CACHE = 1000, 96, 12, 1024, 2**20
+LONG_PASS = (
+    2**10
+)  # rows: a pass of so many may be shorter than it could be, for all its rows being taken for the longest
+SURVEYED = 2**17  # rows whose nonzeros are counted, or squares added up, between two looks at Ctrl-C
 # Scratch of earlier calls in this thread, up to so many bytes: for one row, new memory takes longer than the walk. By
 # type and walk, so that what is left in it are numbers as they will be there again; see `Rows.scratch`.
 _SPARE = local()
@@ -43,12 +48,27 @@ class Csr(NamedTuple):
     def part(self, first, last):
         """The rows first to last - 1."""
         begin, end = self.indptr[first], self.indptr[last]
-        indptr = self.indptr[first : last + 1] - begin
+        indptr = np.subtract(self.indptr[first : last + 1], begin, dtype=np.int64)
         return Csr(self.data[begin:end], self.indices[begin:end], indptr, (last - first, self.shape[1]))
+
+    def every(self, step):
+        """The rows 0, step, 2 step, ..."""
+        begin, lengths = self.indptr[:-1:step], np.diff(self.indptr)[::step]
+        indptr = np.concatenate([[0], np.cumsum(lengths)])
+        at = np.repeat(begin - indptr[:-1], lengths) + np.arange(indptr[-1])
+        return Csr(self.data[at], self.indices[at], indptr, (len(lengths), self.shape[1]))
 
     def astype(self, dtype):
         """The same rows in another type."""
         return self._replace(data=self.data.astype(dtype))
+
+    def to_scipy(self):
+        """The same rows as scipy's, which has indices and indptr in one type: the narrower one, if that will do."""
+        from scipy import sparse
+
+        narrow = self.indptr[-1] <= np.iinfo(np.int32).max
+        indptr = self.indptr.astype(np.int32) if narrow else self.indptr
+        return sparse.csr_array((self.data, self.indices, indptr), shape=self.shape)
 
     def toarray(self):
         """The rows with their zeros."""
@@ -82,13 +102,9 @@ class Rows:
         if is_csr(X):
             indices = _in_order(X.indices, np.int32)
             indptr = _in_order(X.indptr, np.int64)
-            longest, step = 0, 2**16
-            for i in range(0, self.n_rows, step):
-                ends = indptr[i : i + step + 1]
-                longest = max(longest, int((ends[1:] - ends[:-1]).max()))
-            self.core = _core.Rows(X.data, indices, indptr, self.n_columns, longest)
+            self.core = _core.Rows(X.data, indices, indptr, self.n_columns)
         else:
-            self.core = _core.Rows(X, None, None, self.n_columns, self.n_columns)
+            self.core = _core.Rows(X, None, None, self.n_columns)
 
     def twin(self, alone=False):
         """C's view of the same rows once more: one to put in an order of its own; `alone`, without its other forms."""
@@ -129,18 +145,10 @@ class Rows:
 
     def squares(self):
         """(|x|^2 of each row, what has been left out of it), unscaled."""
-        squares = np.zeros(self.n_rows)
-        for first in range(0, self.n_rows, 2**12):
-            part = squares[first : first + 2**12]
-            if self.core.indptr is None:
-                rows = self.X[first : first + len(part)]
-                np.einsum("ij,ij->i", rows, rows, dtype=np.float64, out=part)
-                continue
-            indptr = self.core.indptr[first : first + len(part) + 1]
-            values = self.core.data[indptr[0] : indptr[-1]].astype(np.float64)
-            filled = indptr[1:] > indptr[:-1]  # of an empty row, reduceat would make the entry that follows
-            if len(values):
-                part[filled] = np.add.reduceat(np.square(values, out=values), indptr[:-1][filled] - indptr[0])
+        squares = np.empty(self.n_rows)
+        for first in range(0, self.n_rows, SURVEYED):
+            part = squares[first : first + SURVEYED]
+            _core.squares(self.core, first, first + len(part), part)
         return squares, self.beyond
 
     def know_factors(self, expansion):
@@ -174,11 +182,9 @@ class Rows:
     @cached_property
     def histogram(self):
         """How many rows have 0, 1, 2, ... nonzeros."""
-        counts = np.zeros(self.n_columns + 1, dtype=np.int64) if self.core.indptr is None else np.zeros(1, np.int64)
-        for _, lengths in self.lengths():
-            more = np.bincount(lengths, minlength=len(counts))
-            more[: len(counts)] += counts
-            counts = more
+        counts = np.zeros(self.core.max_nonzeros + 1, dtype=np.int64)
+        for first in range(0, self.n_rows, SURVEYED):
+            _core.count_nonzeros(self.core, first, min(first + SURVEYED, self.n_rows), counts)
         return counts
 
     @property
@@ -201,15 +207,19 @@ class Rows:
         """Ranges of rows (first, last), each worth about PASS_MONOMIALS / cost; whole blocks of dense rows."""
         worth = PASS_MONOMIALS // (cost * sum(1 for _ in self.forms()))
         if self.core.walk_dense:
-            step = max(1, worth * DENSE_GAIN // expansion.n_slots // GROUP) * GROUP
+            step = max(1, worth * PASS_GAIN // expansion.n_slots // GROUP) * GROUP
             for first in range(0, self.n_rows, step):
                 yield first, min(first + step, self.n_rows)
             return
-        if self.n_rows and self.n_rows * expansion.monomials(self.core.max_nonzeros) <= worth:
-            yield 0, self.n_rows
+        most = min(expansion.monomials(self.core.max_nonzeros), PASS_MONOMIALS)
+        step = worth // most
+        if step >= min(LONG_PASS, self.n_rows):
+            for first in range(0, self.n_rows, max(step, 1)):
+                yield first, min(first + step, self.n_rows)
             return
+        longest = self.core.max_nonzeros
+        count = np.array([min(expansion.monomials(m), PASS_MONOMIALS) for m in range(longest + 1)])
         for first, lengths in self.lengths():
-            count = np.array([min(expansion.monomials(m), PASS_MONOMIALS) for m in range(int(lengths.max()) + 1)])
             for begin, end in passes(np.concatenate([[0], np.cumsum(count[lengths])]), worth):
                 yield first + begin, first + end
 
@@ -426,11 +436,12 @@ def check_rows(X, *, estimator=None, empty=True):
     rows or columns.
     """
     from scipy import sparse
-    from sklearn.utils.validation import check_array, validate_data
 
     canonical = _check_sparse_structure(X) if sparse.issparse(X) else None
-    if _is_plain(X, canonical, estimator):
+    if _is_plain(X, canonical, estimator, empty):
         return X
+    from sklearn.utils.validation import check_array, validate_data
+
     options = {
         "accept_sparse": "csr",
         "dtype": (np.float64, np.float32),
@@ -445,23 +456,23 @@ def check_rows(X, *, estimator=None, empty=True):
     return _canonical(X, canonical) if sparse.issparse(X) else _in_order(X)
 
 
-def _is_plain(X, canonical, estimator):
+def _is_plain(X, canonical, estimator, empty):
     """Whether X is as it has to be already: scikit-learn's own checks take longer than to predict a few rows.
 
     When in doubt it is not, and they tell what is wrong.
     """
-    if type(X) is not np.ndarray and not canonical:
+    if (type(X) is not np.ndarray and not canonical) or X.ndim != 2 or not (empty or all(X.shape)):
         return False
-    names = getattr(estimator, "feature_names_in_", None)
-    if estimator is None or names is not None or X.shape[1:] != (getattr(estimator, "n_features_in_", None),):
-        return False
+    if estimator is not None:
+        names = getattr(estimator, "feature_names_in_", None)
+        if names is not None or X.shape[1] != getattr(estimator, "n_features_in_", None):
+            return False
     values = X if type(X) is np.ndarray else X.data
     if values.dtype not in (np.float64, np.float32) or not values.flags.carray or not values.dtype.isnative:
         return False
-    if values is not X and (values.shape != (X.indptr[-1],) or np.count_nonzero(values) != len(values)):
+    if values is not X and values.shape != (X.indptr[-1],):
         return False
-    with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isfinite(values.sum()))
+    return _core.all_finite(values.reshape(-1), values is not X)
 
 
 def _check_sparse_structure(X):
@@ -541,8 +552,8 @@ def _structure(X, n_major, n_minor):
 
 def _in_order(array, dtype=None):
     """The array itself when it is contiguous and aligned, else a copy that is."""
-    if type(array) is np.ndarray and array.flags.carray and dtype in (None, array.dtype):  # as np.require, but at once
-        return array
+    if type(array) is np.ndarray and array.flags.carray:  # as np.require, but at once
+        return array if dtype in (None, array.dtype) else array.astype(dtype)
     return np.require(array, dtype=dtype, requirements=["C", "A"])
 
 

@@ -505,6 +505,14 @@ def test_names_of_monomials_have_columns_and_shifts():
         model.predict(frame[["married", "age", "sex_male", "debt"]])
 
 
+def test_standardised_rows_are_not_shifted():
+    X = np.random.default_rng(0).normal(size=(10_000, 30))
+    model = TaylorSVC(degree=1, tol=0.5, random_state=0).fit(X, X[:, 0] > 0)
+    assert not model.shift_.any()
+    model.fit(X + 0.1, X[:, 0] > 0)
+    assert np.allclose(model.shift_, 0.1, atol=0.1)
+
+
 @pytest.mark.parametrize(("mean", "deviation"), [(2011.5678, 0.5), (-0.01234, 0.1), (1e6, 300.0), (-31.0, 1e-3)])
 def test_names_tell_the_shift_to_a_small_part_of_the_deviation(mean, deviation):
     random = np.random.default_rng(0)
@@ -1209,7 +1217,7 @@ def test_training_beyond_free_memory_is_refused_before_it_allocates(monkeypatch)
 
 
 def test_memory_limit_counts_the_shifted_rows(monkeypatch):
-    X = np.random.default_rng(0).normal(size=(20_000, 20))
+    X = np.random.default_rng(0).normal(1.0, 1.0, size=(20_000, 20))
     y = np.arange(20_000) % 2
     limit = 4_000_000  # enough for what training keeps of each row; X takes 3.2 MB
     monkeypatch.setattr("taylorkern.svm.TaylorSVC._problem", lambda *args, **kwargs: 1 / 0)  # once all is checked
