@@ -22,9 +22,8 @@ GROUP = 32  # rows that are walked dense at once, with several tables
 # How threads share the slots: by so many rows; what a run of monomials costs beside them, in monomials; the bytes of
 # tables that are quick to reach (bench/roofline.py, part e).
 SHARES_SAMPLE, DENSE_RUN, SPARSE_RUN, TABLE_ENTRIES, SECOND_CACHE = 1000, 96, 12, 1024, 2**20
-LONG_PASS = (
-    2**10
-)  # rows: a pass of so many may be shorter than it could be, for all its rows being taken for the longest
+# Rows: a pass of so many may be shorter than it could be, as if all of them were as long as the longest.
+LONG_PASS = 2**10
 SURVEYED = 2**17  # rows whose nonzeros are counted, or squares added up, between two looks at Ctrl-C
 # Scratch of earlier calls in this thread, up to so many bytes: for one row, new memory takes longer than the walk. By
 # type and walk, so that what is left in it are numbers as they will be there again; see `Rows.scratch`.
