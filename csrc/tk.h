@@ -236,8 +236,9 @@ void tk_slopes(const tk_targets *targets, const double *margin, int64_t first, i
  * What they compute does not depend on how many they are. */
 typedef struct {
     int32_t n;       /* threads */
-    int32_t arrived; /* 0 at first */
-    int32_t round;   /* 0 at first */
+    int32_t arrived; /* 0 at first, as are the others */
+    int32_t round;
+    int32_t asleep;
 } tk_team;
 
 /* Training. A pass takes the rows order[first] .. order[last - 1], in blocks. */

@@ -113,6 +113,7 @@ cdef extern from "tk.h" nogil:
         int32_t n
         int32_t arrived
         int32_t round
+        int32_t asleep
 
     ctypedef struct tk_training:
         const tk_rows *rows
@@ -786,7 +787,7 @@ cdef class Training:
         if _bad_shares(shares, rows.n_columns):
             raise ValueError("shares do not go from 0 to d + 1")
         n_threads = <int32_t>shares.shape[0] - 1
-        self.team.n, self.team.arrived, self.team.round = n_threads, 0, 0
+        self.team.n, self.team.arrived, self.team.round, self.team.asleep = n_threads, 0, 0, 0
         self.shares = shares
         self.c.shares = &shares[0]
         self.whole[0], self.whole[1] = 0, rows.n_columns + 1
