@@ -127,6 +127,12 @@ void tk_gram_part(const tk_rows *rows, const tk_map *map, int64_t first, int64_t
 /* When all shares are there: what comes before the diagonal in these rows. */
 void tk_gram_mirror(int64_t n, double *gram, int32_t part, int32_t parts);
 
+/* counts[m] += 1 for each of the rows first <= i < last that has m nonzeros (CSR: stored entries). */
+void tk_count_nonzeros(const tk_rows *rows, int64_t first, int64_t last, int64_t *counts);
+
+/* squares[i - first] = |x_i|^2 of the rows first <= i < last, unscaled and in double precision. */
+void tk_squares(const tk_rows *rows, int64_t first, int64_t last, double *squares);
+
 /* Centres of cells, in some of the columns. */
 typedef struct {
     int32_t n_cells;

@@ -165,6 +165,8 @@ cdef extern from "tk.h" nogil:
     void tk_gram(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, double *gram, void *scratch)
     void tk_adapt(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_adaptive *state,
                   const void *t, void *scratch)
+    void tk_count_nonzeros(const tk_rows *rows, int64_t first, int64_t last, int64_t *counts)
+    void tk_squares(const tk_rows *rows, int64_t first, int64_t last, double *squares)
     void tk_nearest(const tk_rows *rows, const tk_centres *centres, int64_t first, int64_t last, int32_t *cell)
     int64_t tk_shift_scratch_bytes(int32_t n_columns)
     void tk_shift_rows(const tk_rows *rows, const tk_shift *shift, int64_t first, int64_t last)
@@ -479,6 +481,24 @@ def adapt(Rows rows, Map map, int64_t first, int64_t last, real[:, ::1] values, 
     state.width, state.rate = <int32_t>t.shape[1], NULL
     with nogil:
         tk_adapt(&rows.c, &map.c, first, last, &state, &t[0, 0], _aligned(scratch))
+
+
+def count_nonzeros(Rows rows, int64_t first, int64_t last, int64_t[::1] counts):
+    """counts[m] += 1 for each of the rows first to last - 1 that has m nonzeros (OUT: counts)."""
+    if not 0 <= first <= last <= rows.n_rows or counts.shape[0] <= rows.c.max_nonzeros:
+        raise ValueError(f"rows {first} to {last} are not there, or counts has too few entries")
+    with nogil:
+        tk_count_nonzeros(&rows.c, first, last, &counts[0])
+
+
+def squares(Rows rows, int64_t first, int64_t last, double[::1] out):
+    """out[i] = |row first + i|^2, unscaled (OUT: out)."""
+    if not 0 <= first <= last <= rows.n_rows or out.shape[0] != last - first:
+        raise ValueError(f"rows {first} to {last} are not there, or out has the wrong length")
+    if first == last:
+        return
+    with nogil:
+        tk_squares(&rows.c, first, last, &out[0])
 
 
 def nearest(Rows rows, int64_t first, int64_t last, const int32_t[::1] use, const double[:, ::1] centres,

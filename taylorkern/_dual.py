@@ -41,7 +41,7 @@ class Dual:
         self.total, self.gap = terms[1], terms[2]  # the gap when all margins were last known: at w = 0 they are
         self.primal, self.dual = terms[0], terms[1]
         self._active = np.empty(n, dtype=np.uint8)
-        self._kept_table = None
+        self._kept = self._kept_table = None
         if alpha is not None and alpha.any():
             problem.add(self.table, alpha)
             self._evaluate()
@@ -86,9 +86,9 @@ class Dual:
         problem = self.problem
         problem.terms(self.margin, self.alpha, among, self.live, self._active, gap)
         if among is None:
-            self.active = np.flatnonzero(self._active).astype(np.int32)
+            self.active = np.flatnonzero(self._active.view(bool)).astype(np.int32)
         else:
-            self.active = among[self._active[among] > 0]
+            self.active = among.compress(self._active.view(bool).take(among))
 
     def _evaluate(self, last=False):
         """All margins at the present w: the objectives as they are, who is live, who is active from here on."""
@@ -109,12 +109,19 @@ class Dual:
         """Remember this epoch's end, when another one may be cut short."""
         if last:
             return
-        self._kept = self.alpha.copy(), self.norm2.copy()
-        # Where the table is larger than what an epoch changes, it is quicker to undo the epoch than to copy the table.
+        if self._kept is None:
+            self._kept = np.empty_like(self.alpha), np.empty_like(self.norm2)
+        for kept, now in zip(self._kept, (self.alpha, self.norm2), strict=True):
+            np.copyto(kept, now)  # where it was kept before: new memory takes longer than to copy
+        # Where the table is not much smaller than what an epoch changes, it is quicker to undo the epoch, if ever that
+        # is asked for, than to copy the table each time.
         problem = self.problem
-        self._kept_table = None
-        if problem.n_slots * problem.n_rows <= problem.n_monomials * len(self.active):
+        if KEPT_TABLE * problem.n_slots * problem.n_rows > problem.n_monomials * len(self.active):
+            self._kept_table = None
+        elif self._kept_table is None:
             self._kept_table = self.table.copy()
+        else:
+            np.copyto(self._kept_table, self.table)
 
     def resume(self):
         """Go on from the end of an epoch that another solver ran: its arrays are here already."""
@@ -155,6 +162,7 @@ def block_of(problem):
     return int(2 ** np.clip(round(log2(0.75 * pairs)), 4, 8))
 
 
+KEPT_TABLE = 16  # slots are copied in the time that it takes to walk one
 SEEN_FRACTION = 0.03  # of the last true gap: time to compute the true gap anew
 
 

@@ -392,7 +392,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
                 raise ValueError("Sample weights must contain at least one non-zero number.")
             rows, targets, weight = rows[used], targets[used], weight[used]
         n_jobs = check_jobs(self.n_jobs)
-        sample, given = rows[:: -(-rows.shape[0] // SAMPLE)].copy(), rows
+        sample, given = rows[:: -(-rows.shape[0] // SAMPLE)], rows
         rows = Rows(rows) if shift is None else shift.rows(rows, n_jobs)
         loss = self._loss(meaning)
         problem = Problem(rows, targets, weight, expansion, loss, float(self.C), n_jobs, unit, favour, walk_dense)
@@ -403,7 +403,8 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         if isinstance(shift, Cells):
             problem.sample = Sample.of(shift.rows(sample))
         else:
-            problem.sample = sample if shift is None else shift(sample)
+            shifted = sample if shift is None else shift(sample)
+            problem.sample = shifted.copy() if shifted is sample else shifted  # not the user's own memory
         return problem
 
     def _warm(self, problem, shift):

@@ -129,28 +129,28 @@ class Problem:
         work = steps * self.n_outputs * self.n_monomials / (eight * self.n_rows)
         return Team(self.n_jobs if work >= WORTH_THREADS else 1)
 
-    def outputs(self, w, walked=None, out=None, finish=None):
+    def outputs(self, w, walked=None, out=None, finish=lambda f, rows, out: np.copyto(out, f)):
         """f(x_i) of all rows, [n_rows, K] in float64; w holds weights of features, or goes with the map `walked`.
 
-        `finish` is called with parts of it, and the rows that they are of, as they come.
+        `finish` is called with parts of it as they come, the rows that they are of, and where they belong.
         """
         f = np.empty((self.n_rows, self.n_outputs)) if out is None else out
 
         def deliver(first, last, values):
-            f[first:last] = values[:, : self.n_outputs]
-            if finish is not None:
-                finish(f[first:last], slice(first, last))
+            finish(values[:, : self.n_outputs], slice(first, last), f[first:last])
 
         dot_rows(self.rows, self.expansion, walked or self.expansion.features, w, self.n_jobs, deliver)
         return f
 
-    def to_margins(self, f, rows=slice(None)):
-        """Outputs -> margins, in place."""
+    def to_margins(self, f, rows=slice(None), out=None):
+        """Outputs -> margins, in place where no other place is given."""
+        out = f if out is None else out
         if not self.of_labels:
-            f -= self.y[rows]
-        elif not self.loss.joint:
-            f *= self.y[rows]
-        return f
+            return np.subtract(f, self.y[rows], out=out)
+        if not self.loss.joint:
+            return np.multiply(f, self.y[rows], out=out)
+        np.copyto(out, f)
+        return out
 
     def margins(self, w, walked=None, out=None):
         """The margins of all rows; see `outputs`."""

@@ -17,7 +17,10 @@ from ._expansion import MAX_COLUMNS, PASS_MONOMIALS, passes
 
 # A dense walk visits a monomial this many times faster than a sparse one (bench/micro.py: Walk).
 DENSE_GAIN = 4
+PASS_GAIN = 16  # the same for margins alone, where vectors are long: passes of some milliseconds
 GROUP = 32  # rows that are walked dense at once, with several tables
+LONG_PASS = 2**10  # rows: a pass of so many may be shorter than it could be, for all its rows being taken for the longest
+SURVEYED = 2**17  # rows whose nonzeros are counted, or squares added up, between two looks at Ctrl-C
 SHARES_SAMPLE = 1000  # rows that tell how threads share the slots
 # Scratch of earlier calls in this thread, up to so many bytes: for one row, new memory takes longer than the walk. By
 # type and walk, so that what is left in it are numbers as they will be there again; see `Rows.scratch`.
@@ -125,18 +128,10 @@ class Rows:
 
     def squares(self):
         """(|x|^2 of each row, what has been left out of it), unscaled."""
-        squares = np.zeros(self.n_rows)
-        for first in range(0, self.n_rows, 2**12):
-            part = squares[first : first + 2**12]
-            if self.core.indptr is None:
-                rows = self.X[first : first + len(part)]
-                np.einsum("ij,ij->i", rows, rows, dtype=np.float64, out=part)
-                continue
-            indptr = self.core.indptr[first : first + len(part) + 1]
-            values = self.core.data[indptr[0] : indptr[-1]].astype(np.float64)
-            filled = indptr[1:] > indptr[:-1]  # of an empty row, reduceat would make the entry that follows
-            if len(values):
-                part[filled] = np.add.reduceat(np.square(values, out=values), indptr[:-1][filled] - indptr[0])
+        squares = np.empty(self.n_rows)
+        for first in range(0, self.n_rows, SURVEYED):
+            part = squares[first : first + SURVEYED]
+            _core.squares(self.core, first, first + len(part), part)
         return squares, self.beyond
 
     @property
@@ -161,11 +156,9 @@ class Rows:
     @cached_property
     def histogram(self):
         """How many rows have 0, 1, 2, ... nonzeros."""
-        counts = np.zeros(self.n_columns + 1, dtype=np.int64) if self.core.indptr is None else np.zeros(1, np.int64)
-        for _, lengths in self.lengths():
-            more = np.bincount(lengths, minlength=len(counts))
-            more[: len(counts)] += counts
-            counts = more
+        counts = np.zeros(self.core.max_nonzeros + 1, dtype=np.int64)
+        for first in range(0, self.n_rows, SURVEYED):
+            _core.count_nonzeros(self.core, first, min(first + SURVEYED, self.n_rows), counts)
         return counts
 
     @property
@@ -188,15 +181,19 @@ class Rows:
         """Ranges of rows (first, last), each worth about PASS_MONOMIALS / cost; whole blocks of dense rows."""
         worth = PASS_MONOMIALS // (cost * sum(1 for _ in self.forms()))
         if self.core.walk_dense:
-            step = max(1, worth * DENSE_GAIN // expansion.n_slots // GROUP) * GROUP
+            step = max(1, worth * PASS_GAIN // expansion.n_slots // GROUP) * GROUP
             for first in range(0, self.n_rows, step):
                 yield first, min(first + step, self.n_rows)
             return
-        if self.n_rows and self.n_rows * expansion.monomials(self.core.max_nonzeros) <= worth:
-            yield 0, self.n_rows
+        most = min(expansion.monomials(self.core.max_nonzeros), PASS_MONOMIALS)
+        step = worth // most
+        if step >= min(LONG_PASS, self.n_rows):
+            for first in range(0, self.n_rows, max(step, 1)):
+                yield first, min(first + step, self.n_rows)
             return
+        longest = self.core.max_nonzeros
+        count = np.array([min(expansion.monomials(m), PASS_MONOMIALS) for m in range(longest + 1)])
         for first, lengths in self.lengths():
-            count = np.array([min(expansion.monomials(m), PASS_MONOMIALS) for m in range(int(lengths.max()) + 1)])
             for begin, end in passes(np.concatenate([[0], np.cumsum(count[lengths])]), worth):
                 yield first + begin, first + end
 

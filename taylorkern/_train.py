@@ -65,13 +65,13 @@ def train(solver, *, tol, max_iter, observer=None, epochs=None):
             before, record = record, solver.epoch(last=n_iter + 1 == max_iter)
             finished = True
             n_iter += 1
-            solver.keep(last=n_iter == max_iter)
             if solver.certified:
                 converged = bool(np.all(record.primal - record.dual <= tol * record.primal))
             else:
                 fall, value = before.primal.sum() - record.primal.sum(), record.primal.sum()
                 slow = slow + 1 if 0 <= fall <= tol * value else 0
                 converged = slow >= 2
+            solver.keep(last=converged or n_iter == max_iter)
             if observer:
                 stop = observer.end_epoch(n_iter, perf_counter() - begin, record)
             if epochs and n_iter < max_iter and not converged and not stop:

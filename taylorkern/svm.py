@@ -498,7 +498,8 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
                 return y.astype(np.int8, order="C")
         y = column_or_1d(y, warn=True)
         assert_all_finite(y, input_name="y")
-        check_classification_targets(y)
+        two = _two_labels(y)
+        check_classification_targets(y if two is None else two)
         return y
 
     def _learn_y(self, y, classes=None):
@@ -508,7 +509,8 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
             if classes is not None and not np.array_equal(np.unique(classes), np.arange(y.shape[1])):
                 raise ValueError(f"classes must be the numbers of the {y.shape[1]} columns of y; got {classes!r}")
             return {"classes_": np.arange(y.shape[1]), "_multilabel": True}
-        classes = np.unique(y if classes is None else classes)
+        two = _two_labels(y) if classes is None else None
+        classes = np.unique(y if classes is None else classes) if two is None else two
         if len(classes) == 1:
             raise ValueError(f"The number of classes has to be greater than one; got 1 class: {classes[0]!r}")
         return {"classes_": classes, "_multilabel": False}
@@ -535,13 +537,12 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
             if y.shape[1] != len(classes):
                 raise ValueError(f"y has {y.shape[1]} columns; it had {len(classes)} before")
             return np.where(y > 0, 1, -1).astype(np.int8), sample_weight, self._favour(classes, None)
-        number = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
-        unknown = y[classes[number] != y]
-        if len(unknown):
-            raise ValueError(f"y has the label {unknown[0]!r}, which is not one of the classes {classes!r}")
+        number, known = _numbers(y, classes)
+        if not known.all():
+            raise ValueError(f"y has the label {y[~known][0]!r}, which is not one of the classes {classes!r}")
         n_outputs = self._n_outputs(meaning)
         if n_outputs == 1:
-            targets = np.where(number == 1, 1, -1).astype(np.int8)[:, None]
+            targets = (2 * number - 1).astype(np.int8, copy=False)[:, None]
         else:
             targets = np.full((len(y), n_outputs), -1, dtype=np.int8)
             targets[np.arange(len(y)), number] = 1
@@ -591,6 +592,26 @@ def _is_nested(y):
     """Whether y is a list of lists, or of arrays, of more than one entry."""
     first = y[0] if isinstance(y, list | tuple) and len(y) > 0 else None
     return isinstance(first, list | tuple | np.ndarray) and np.size(first) > 1
+
+
+def _two_labels(y):
+    """The labels of y, sorted, when they are numbers and just two; else None.
+
+    Most y are such: then it is known at once, without sorting them.
+    """
+    if y.dtype.kind not in "biuf" or len(y) < 2:
+        return None
+    labels = np.unique(y[:: -(-len(y) // 1000)])
+    return labels if len(labels) == 2 and ((y == labels[0]) | (y == labels[1])).all() else None
+
+
+def _numbers(y, classes):
+    """(the number of each label among the classes, whether it is one of them)."""
+    if len(classes) == 2 and y.dtype.kind in "biuf" and classes.dtype.kind in "biuf":
+        second = y == classes[1]
+        return second.view(np.int8), second | (y == classes[0])
+    number = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+    return number, classes[number] == y
 
 
 class TaylorSVR(RegressorMixin, TaylorModel):

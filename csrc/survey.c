@@ -1,0 +1,45 @@
+/* What there is to know of rows before they are walked: how many nonzeros they have, and their squared norms. */
+#include <stddef.h>
+
+#include "tk.h"
+
+static inline int64_t stored_at(const tk_rows *rows, int64_t i)
+{
+    return rows->order ? rows->order[i] : i;
+}
+
+#define real float
+#define NAME(x) x##_float
+#include "survey.inc"
+#undef real
+#undef NAME
+
+#define real double
+#define NAME(x) x##_double
+#include "survey.inc"
+#undef real
+#undef NAME
+
+void tk_count_nonzeros(const tk_rows *rows, int64_t first, int64_t last, int64_t *counts)
+{
+    for (int64_t i = first; i < last; i++) {
+        const int64_t stored = stored_at(rows, i), d = rows->n_columns;
+        if (rows->indptr)
+            counts[rows->indptr[stored + 1] - rows->indptr[stored]]++;
+        else if (rows->real == TK_FLOAT32)
+            counts[nonzeros_float((const float *)rows->data + stored * d, d)]++;
+        else
+            counts[nonzeros_double((const double *)rows->data + stored * d, d)]++;
+    }
+}
+
+void tk_squares(const tk_rows *rows, int64_t first, int64_t last, double *squares)
+{
+    for (int64_t i = first; i < last; i++) {
+        const int64_t stored = stored_at(rows, i), d = rows->n_columns;
+        const int64_t begin = rows->indptr ? rows->indptr[stored] : stored * d;
+        const int64_t n = rows->indptr ? rows->indptr[stored + 1] - begin : d;
+        squares[i - first] = rows->real == TK_FLOAT32 ? square_float((const float *)rows->data + begin, n)
+                                                      : square_double((const double *)rows->data + begin, n);
+    }
+}
