@@ -17,7 +17,7 @@ static inline int lowest_bit(uint64_t bits)
 
 /* The scratch: a bit for each number of a column, a bit for each word of those, and a value for each number. Entries
  * come in the order of the columns as they were, are marked, and are collected in the order of their new numbers. */
-enum { MOST_MARKED = 1 << 16 };
+enum { MOST_MARKED = 1 << 16, MOST_FEW = 128 };
 
 static inline int64_t words(int64_t bits)
 {

@@ -1209,7 +1209,7 @@ def test_training_beyond_free_memory_is_refused_before_it_allocates(monkeypatch)
 
 
 def test_memory_limit_counts_the_shifted_rows(monkeypatch):
-    X = np.random.default_rng(0).normal(size=(20_000, 20))
+    X = np.random.default_rng(0).normal(1.0, 1.0, size=(20_000, 20))
     y = np.arange(20_000) % 2
     limit = 4_000_000  # enough for what training keeps of each row; X takes 3.2 MB
     monkeypatch.setattr("taylorkern.svm.TaylorSVC._problem", lambda *args, **kwargs: 1 / 0)  # once all is checked
