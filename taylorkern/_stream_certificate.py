@@ -52,9 +52,10 @@ class Gathering:
                 self.terms += terms
         forms = [residuals_of(problem, form) for form in problem.rows.forms()]
         self.n_underflowed += int(np.all([gone for _, gone in forms], axis=0).sum())
-        self.cut = self.cut + sums_in_cells(problem, np.abs(alpha), forms)
+        roots = [np.sqrt(residuals) for residuals, _ in forms]
+        self.cut = self.cut + sums_in_cells(problem, np.abs(alpha), roots)
         self.weight += problem.mean(np.ones(problem.n_rows)) * share
-        self.roots = self.roots + sums_in_cells(problem, problem.omega(), forms) / self.n_rows
+        self.roots = self.roots + sums_in_cells(problem, problem.omega(), roots) / self.n_rows
         self.zero += problem.at_zero() * share
         here = self.wanted[(self.wanted >= first) & (self.wanted < last)] - first
         if len(here):

@@ -125,10 +125,11 @@ def certify(problem, primal, alpha, norm2, random, in_cells=None):
         Of the sum of the objectives, with one for each of them in `parts` when there are several.
     """
     forms = [residuals_of(problem, form) for form in problem.rows.forms()]
+    roots = [np.sqrt(residuals) for residuals, _ in forms]
     n_underflowed = int(np.all([gone for _, gone in forms], axis=0).sum())
     theorem1 = np.full(problem.n_problems, NAN)
     if problem.loss.lipschitz:
-        sums = sums_in_cells(problem, problem.omega(), forms)
+        sums = sums_in_cells(problem, problem.omega(), roots)
         theorem1[:] = problem.loss.lipschitz * np.sqrt((sums**2).sum(axis=0)) / problem.n_rows * problem.radius()
     if alpha is None:
         unknown = np.full(problem.n_problems, NAN)
@@ -137,7 +138,7 @@ def certify(problem, primal, alpha, norm2, random, in_cells=None):
         return replace(whole, cells=cells)
     dual = problem.dual(alpha, norm2)
     per_sum = problem.C / (2 * problem.n_rows)  # of |sum_i alpha_i y_i Pperp phi(x_i)|^2
-    cuts = per_sum * sums_in_cells(problem, np.abs(alpha), forms) ** 2
+    cuts = per_sum * sums_in_cells(problem, np.abs(alpha), roots) ** 2
     if problem.loss.joint:
         cuts = cuts.sum(axis=1, keepdims=True)
     cut = cuts.sum(axis=0)
@@ -200,9 +201,11 @@ def _of_cells(problem, in_cells, alpha, cuts, forms):
     return tuple(cells), lows
 
 
-def sums_in_cells(problem, weights, forms):
-    """sum_i weights_ik |Pperp phi(x_i)| over the rows of each cell, of all partitions: [cells, K]."""
-    roots = [np.sqrt(residuals) for residuals, _ in forms]
+def sums_in_cells(problem, weights, roots):
+    """sum_i weights_ik |Pperp phi(x_i)| over the rows of each cell, of all partitions: [cells, K].
+
+    `roots` holds |Pperp phi(x_i)| in each form of the rows.
+    """
     cells = problem.rows.cells
     if cells is None:
         return np.einsum("ik,i->k", weights, roots[0])[None]
@@ -235,9 +238,9 @@ def residuals_of(problem, form):
     expansion = problem.expansion
     t, beyond = (expansion.scale**2 * part for part in form.squares())
     if expansion.weights is not None:  # a kernel of its own, of which nothing is cut
-        return np.zeros(problem.n_rows), np.exp(-expansion.decay * (t + beyond)).astype(problem.dtype) == 0
+        return np.zeros(problem.n_rows), _gone(expansion, t + beyond, problem.dtype)
     if expansion.kernel == "gaussian":
-        gone = np.exp(-expansion.decay * (t + beyond)).astype(problem.dtype) == 0
+        gone = _gone(expansion, t + beyond, problem.dtype)
         # 1 - exp(-beyond) gammaincc(r + 1, t): monomials of the columns that were left out are cut, too.
         residuals = cut_shares(t, expansion.degree)
         if beyond.any():
@@ -251,10 +254,15 @@ def residuals_of(problem, form):
     return np.zeros(problem.n_rows), none_gone
 
 
+def _gone(expansion, squares, dtype):
+    """Whether a row of such a scaled squared norm has no features left: s(x) is 0 in this type."""
+    gone = expansion.decay * squares > 100  # before that, it is not in any type
+    gone[gone] = np.exp(-expansion.decay * squares[gone]).astype(dtype) == 0
+    return gone
+
+
 def cut_shares(t, degree):
     """exp(-t) sum_{k > degree} t^k / k!, which is gammainc(degree + 1, t)."""
-    from scipy.special import gammainc
-
     shares = np.empty_like(t)
     for first in range(0, len(t), CHUNK):
         part = t[first : first + CHUNK]
@@ -263,24 +271,36 @@ def cut_shares(t, degree):
             shares[first : first + CHUNK] = _tail_series(part, degree)
             continue
         shares[first : first + CHUNK][near] = _tail_series(part[near], degree)
-        shares[first : first + CHUNK][~near] = gammainc(degree + 1, part[~near])
+        shares[first : first + CHUNK][~near] = _beyond_head(part[~near], degree)
     return shares
 
 
 def _tail_series(t, degree):
-    """The same for t <= degree + 1, by the terms of the sum: several times as quick."""
-    ratios = t.max(initial=0.0) / np.arange(degree + 2, degree + 200)
-    n_terms = int(np.argmax(np.cumprod(ratios) < 1e-17)) + 1
-    total = np.ones_like(t)
-    for k in range(degree + 1 + n_terms, degree + 1, -1):
-        total *= t
-        total *= 1 / k
-        total += 1
+    """The same for t <= degree + 1, by the terms of the sum: the first of them times a series in t / (degree + 1)."""
+    part = t / (degree + 1)
+    shrinking = np.cumprod((degree + 1) / np.arange(degree + 2, degree + 200))
+    n_terms = int(np.argmax(shrinking * part.max(initial=0.0) ** np.arange(1, 199) < 1e-17))
+    total = np.full_like(t, shrinking[n_terms])
+    for factor in (*shrinking[:n_terms][::-1], 1.0):
+        total *= part
+        total += factor
     total *= np.exp(-t)
     for k in range(1, degree + 2):
         total *= t
         total *= 1 / k
     return total
+
+
+def _beyond_head(t, degree):
+    """The same for t > degree + 1, by the terms that are not in the sum: of 1, they leave about a half or more."""
+    t = np.minimum(t, 700.0)  # at degrees up to 170 it is 1 from there on
+    head = np.ones_like(t)
+    for k in range(degree, 0, -1):
+        head *= t
+        head *= 1 / k
+        head += 1
+    head *= np.exp(-t)
+    return 1 - head
 
 
 def _sampled_sums(problem, alpha, forms, random):
@@ -314,46 +334,45 @@ def draw(alpha, random):
 
 def of_drawn(problem, alpha, size, total, forms, drawn):
     """The estimates of `_sampled_sums` from rows of a problem that were drawn."""
-    block_rows = len(drawn) // BLOCKS
-    means = np.empty((BLOCKS, problem.n_problems))
-    drawn = drawn.astype(np.int32)
+    rows = drawn.astype(np.int32).reshape(BLOCKS, -1)
     pairs = zip(problem.rows.forms(), forms, strict=True)
-    by_form = [_cuts(problem, form, residuals, drawn, block_rows) for form, (residuals, _) in pairs]
-    for block, cuts in enumerate(zip(*by_form, strict=True)):
-        rows, cut = drawn[block * block_rows : (block + 1) * block_rows], sum(cuts)
-        np.fill_diagonal(cut, 0)
-        signed = alpha[rows] / size[rows, None]
-        if problem.signs is not None:
-            signed *= problem.signs[rows]
-        means[block] = problem.per_problem(np.einsum("ik,ik->k", signed, cut @ signed))
-    means *= total**2 / (block_rows * (block_rows - 1))
+    cut = sum(_cuts(problem, form, residuals, rows) for form, (residuals, _) in pairs)
+    cut[:, np.eye(rows.shape[1], dtype=bool)] = 0
+    signed = alpha[rows] / size[rows, None]
+    if problem.signs is not None:
+        signed *= problem.signs[rows]
+    means = np.einsum("bik,bik->bk", signed, cut @ signed)
+    if problem.loss.joint:
+        means = means.sum(axis=1, keepdims=True)
+    means *= total**2 / (rows.shape[1] * (rows.shape[1] - 1))
     return means.mean(axis=0), *(values.std(axis=0, ddof=1) / sqrt(BLOCKS) for values in (means, means.sum(axis=1)))
 
 
-def _cuts(problem, form, residuals, drawn, block_rows):
-    """K - K~ of all pairs in each block of rows, in one form of them."""
-    expansion, beyond = problem.expansion, form.beyond
-    blocks = _products(form, expansion, drawn, block_rows)
-    for some, z in blocks:
-        whole = z if problem.whole is None else _whole_products(problem.whole[some], expansion)
-        cut = _cut(expansion, z, expansion.scale**2 * beyond[some], whole, residuals[some])
-        if form.core.base is not None:
-            base = form.core.base[some]
-            cut[base[:, None] != base] = 0
-        yield cut
+def _cuts(problem, form, residuals, rows):
+    """K - K~ of all pairs in each block (each line) of rows, in one form of them."""
+    expansion = problem.expansion
+    z = whole = _products(form, expansion, rows)
+    if problem.whole is not None:
+        whole = np.stack([_whole_products(problem.whole[some], expansion) for some in rows])
+    cut = _cut(expansion, z, expansion.scale**2 * form.beyond[rows], whole, residuals[rows])
+    if form.core.base is not None:
+        base = form.core.base[rows]
+        cut[base[:, :, None] != base[:, None]] = 0
+    return cut
 
 
-def _products(rows, expansion, drawn, block_rows):
-    """(rows, their inner products) for each block of them."""
+def _products(form, expansion, rows):
+    """The inner products of all pairs in each block of rows."""
     # The kernel whose series is its argument, z itself.
-    linear = Expansion(rows.n_columns, degree=1, gamma=expansion.scale**2, kernel=(0.0, 1.0)).features
-    twin = rows.twin(alone=True)
-    twin.set_order(drawn)
-    scratch = np.zeros(_core.gram_scratch_bytes(twin, block_rows), dtype=np.uint8)
-    for first in range(0, len(drawn), block_rows):
-        z = np.empty((block_rows, block_rows))
-        _core.gram(twin, linear, first, first + block_rows, z, scratch)
-        yield drawn[first : first + block_rows], z
+    linear = Expansion(form.n_columns, degree=1, gamma=expansion.scale**2, kernel=(0.0, 1.0)).features
+    n_blocks, n = rows.shape
+    twin = form.twin(alone=True)
+    twin.set_order(rows.ravel())
+    scratch = np.zeros(_core.gram_scratch_bytes(twin, n), dtype=np.uint8)
+    z = np.empty((n_blocks, n, n))
+    for block in range(n_blocks):
+        _core.gram(twin, linear, block * n, (block + 1) * n, z[block], scratch)
+    return z
 
 
 def _whole_products(X, expansion):
@@ -361,16 +380,17 @@ def _whole_products(X, expansion):
     # They may be far from theirs: only in double precision, and about one of them, is what they differ by not lost.
     X = X.astype(np.float64)
     rows = Rows(X if is_csr(X) else X - X[0])
-    return next(_products(rows, expansion, np.arange(rows.n_rows, dtype=np.int32), rows.n_rows))[1]
+    return _products(rows, expansion, np.arange(rows.n_rows, dtype=np.int32)[None])[0]
 
 
 def _cut(expansion, z, beyond, whole, residuals):
-    """K - K~ of all pairs of rows with these inner products, of what is walked and of the whole rows."""
-    norms, whole_norms = np.diag(z) + beyond, np.diag(whole)
+    """K - K~ of all pairs in blocks of rows with these inner products, of what is walked and of the whole rows."""
+    norms, whole_norms = (np.diagonal(products, axis1=1, axis2=2) for products in (z, whole))
+    norms = norms + beyond
     with np.errstate(over="ignore", invalid="ignore"):
-        exact = np.exp(whole - expansion.decay * (whole_norms[:, None] + whole_norms))
-        cut = expansion.series(z) * np.exp(-expansion.decay * (norms[:, None] + norms))
+        exact = np.exp(whole - expansion.decay * (whole_norms[:, :, None] + whole_norms[:, None]))
+        cut = expansion.series(z) * np.exp(-expansion.decay * (norms[:, :, None] + norms[:, None]))
     gone = residuals >= 1  # they have no features
     cut[gone] = 0
-    cut[:, gone] = 0
+    cut.swapaxes(1, 2)[gone] = 0
     return exact - cut
