@@ -1,4 +1,5 @@
-/* What there is to know of rows before they are walked: how many nonzeros they have, and their squared norms. */
+/* What there is to know of rows before they are walked: whether they are numbers, how many of them are not 0, and the
+ * squared norms. */
 #include <stddef.h>
 
 #include "tk.h"
@@ -42,4 +43,9 @@ void tk_squares(const tk_rows *rows, int64_t first, int64_t last, double *square
         squares[i - first] = rows->real == TK_FLOAT32 ? square_float((const float *)rows->data + begin, n)
                                                       : square_double((const double *)rows->data + begin, n);
     }
+}
+
+int tk_all_finite(tk_real real, const void *values, int64_t n, int nonzero)
+{
+    return real == TK_FLOAT32 ? all_finite_float(values, n, nonzero) : all_finite_double(values, n, nonzero);
 }

@@ -127,6 +127,9 @@ void tk_gram_part(const tk_rows *rows, const tk_map *map, int64_t first, int64_t
 /* When all shares are there: what comes before the diagonal in these rows. */
 void tk_gram_mirror(int64_t n, double *gram, int32_t part, int32_t parts);
 
+/* Whether n values are all finite and, when that is asked for, none of them is 0. */
+int tk_all_finite(tk_real real, const void *values, int64_t n, int nonzero);
+
 /* counts[m] += 1 for each of the rows first <= i < last that has m nonzeros (CSR: stored entries). */
 void tk_count_nonzeros(const tk_rows *rows, int64_t first, int64_t last, int64_t *counts);
 

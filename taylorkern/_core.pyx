@@ -165,6 +165,7 @@ cdef extern from "tk.h" nogil:
     void tk_gram(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, double *gram, void *scratch)
     void tk_adapt(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_adaptive *state,
                   const void *t, void *scratch)
+    int tk_all_finite(tk_real real, const void *values, int64_t n, int nonzero)
     void tk_count_nonzeros(const tk_rows *rows, int64_t first, int64_t last, int64_t *counts)
     void tk_squares(const tk_rows *rows, int64_t first, int64_t last, double *squares)
     void tk_nearest(const tk_rows *rows, const tk_centres *centres, int64_t first, int64_t last, int32_t *cell)
@@ -215,9 +216,10 @@ cdef class Rows:
     cdef readonly Py_ssize_t itemsize
     cdef Py_ssize_t n_stored
 
-    def __init__(self, data, indices, indptr, Py_ssize_t n_columns, Py_ssize_t max_nonzeros):
+    def __init__(self, data, indices, indptr, Py_ssize_t n_columns, Py_ssize_t max_nonzeros=-1):
         cdef const int32_t[::1] indices_view
         cdef const int64_t[::1] indptr_view
+        cdef Py_ssize_t i
         self.data, self.indices, self.indptr = data, indices, indptr
         self.n_columns = n_columns
         self.itemsize = data.itemsize
@@ -232,6 +234,10 @@ cdef class Rows:
             self.n_rows = indptr_view.shape[0] - 1
             self.c.indices = &indices_view[0] if indices_view.shape[0] else NULL
             self.c.indptr = &indptr_view[0]
+        if max_nonzeros < 0:  # it has not been counted yet
+            max_nonzeros = n_columns if indptr is None else 0
+            for i in range(self.n_rows if indptr is not None else 0):
+                max_nonzeros = max(max_nonzeros, indptr_view[i + 1] - indptr_view[i])
         self.n_stored = self.n_rows
         self.c.n_columns = <int32_t>n_columns
         self.c.max_nonzeros = <int32_t>max_nonzeros
@@ -481,6 +487,15 @@ def adapt(Rows rows, Map map, int64_t first, int64_t last, real[:, ::1] values, 
     state.width, state.rate = <int32_t>t.shape[1], NULL
     with nogil:
         tk_adapt(&rows.c, &map.c, first, last, &state, &t[0, 0], _aligned(scratch))
+
+
+def all_finite(const real[::1] values, bint nonzero=False):
+    """Whether all values are finite and, when that is asked for, none of them is 0."""
+    cdef bint found = True
+    if values.shape[0]:
+        with nogil:
+            found = tk_all_finite(TK_FLOAT64 if sizeof(real) == 8 else TK_FLOAT32, &values[0], values.shape[0], nonzero)
+    return found
 
 
 def count_nonzeros(Rows rows, int64_t first, int64_t last, int64_t[::1] counts):

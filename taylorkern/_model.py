@@ -19,7 +19,7 @@ from ._expansion import Expansion, _positive, check_count, check_degree, padded,
 from ._memory import check_memory
 from ._monomials import in_user_order, shifted_name, strongest, strongest_in_cells
 from ._observe import FRAMES, CallbackSupportMixin, Observer
-from ._predictor import outputs
+from ._predictor import LEAST, outputs
 from ._primal import Adagrad, Stream
 from ._problem import Problem, squared_norms
 from ._rotation import Rotation, choose_rotation
@@ -234,7 +234,9 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         """f_k(x) of each row: [n_rows, K]."""
         if not hasattr(self, "_table"):
             check_is_fitted(self)
-        return outputs(check_rows(X, estimator=self), self, self._n_tables, check_jobs(self.n_jobs))
+        rows = check_rows(X, estimator=self)
+        # Few rows are for one thread in any case: how many there may be takes joblib a while to tell.
+        return outputs(rows, self, self._n_tables, check_jobs(self.n_jobs) if rows.shape[0] > LEAST else 1)
 
     # The model in the user's terms.
 

@@ -36,7 +36,9 @@ def outputs(X, model, n_outputs, n_jobs=1):
     def take(starts):
         for first in starts:
             last = min(first + step, n_rows)
-            part = X[first:last] if isinstance(X, np.ndarray) else X.part(first, last)
+            part = X
+            if step < n_rows:
+                part = X[first:last] if isinstance(X, np.ndarray) else X.part(first, last)
             if part.dtype != dtype:
                 part = part.astype(dtype)
             rows = Rows(part) if shift is None else shift.rows(part)

@@ -44,7 +44,7 @@ class Csr(NamedTuple):
     def part(self, first, last):
         """The rows first to last - 1."""
         begin, end = self.indptr[first], self.indptr[last]
-        indptr = self.indptr[first : last + 1] - begin
+        indptr = np.subtract(self.indptr[first : last + 1], begin, dtype=np.int64)
         return Csr(self.data[begin:end], self.indices[begin:end], indptr, (last - first, self.shape[1]))
 
     def astype(self, dtype):
@@ -83,13 +83,9 @@ class Rows:
         if is_csr(X):
             indices = _in_order(X.indices, np.int32)
             indptr = _in_order(X.indptr, np.int64)
-            longest, step = 0, 2**16
-            for i in range(0, self.n_rows, step):
-                ends = indptr[i : i + step + 1]
-                longest = max(longest, int((ends[1:] - ends[:-1]).max()))
-            self.core = _core.Rows(X.data, indices, indptr, self.n_columns, longest)
+            self.core = _core.Rows(X.data, indices, indptr, self.n_columns)
         else:
-            self.core = _core.Rows(X, None, None, self.n_columns, self.n_columns)
+            self.core = _core.Rows(X, None, None, self.n_columns)
 
     def twin(self, alone=False):
         """C's view of the same rows once more: one to put in an order of its own; `alone`, without its other forms."""
@@ -391,11 +387,12 @@ def check_rows(X, *, estimator=None, empty=True):
     rows or columns.
     """
     from scipy import sparse
-    from sklearn.utils.validation import check_array, validate_data
 
     canonical = _check_sparse_structure(X) if sparse.issparse(X) else None
     if _is_plain(X, canonical, estimator):
         return X
+    from sklearn.utils.validation import check_array, validate_data
+
     options = {
         "accept_sparse": "csr",
         "dtype": (np.float64, np.float32),
@@ -423,10 +420,9 @@ def _is_plain(X, canonical, estimator):
     values = X if type(X) is np.ndarray else X.data
     if values.dtype not in (np.float64, np.float32) or not values.flags.carray or not values.dtype.isnative:
         return False
-    if values is not X and (values.shape != (X.indptr[-1],) or np.count_nonzero(values) != len(values)):
+    if values is not X and values.shape != (X.indptr[-1],):
         return False
-    with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isfinite(values.sum()))
+    return _core.all_finite(values.reshape(-1), values is not X)
 
 
 def _check_sparse_structure(X):
@@ -506,8 +502,8 @@ def _structure(X, n_major, n_minor):
 
 def _in_order(array, dtype=None):
     """The array itself when it is contiguous and aligned, else a copy that is."""
-    if type(array) is np.ndarray and array.flags.carray and dtype in (None, array.dtype):  # as np.require, but at once
-        return array
+    if type(array) is np.ndarray and array.flags.carray:  # as np.require, but at once
+        return array if dtype in (None, array.dtype) else array.astype(dtype)
     return np.require(array, dtype=dtype, requirements=["C", "A"])
 
 
