@@ -1,6 +1,6 @@
 /* What there is to know of rows before they are walked: whether they are numbers, how many of them are not 0, and the
  * squared norms. */
-#include <stddef.h>
+#include <math.h>
 
 #include "tk.h"
 
@@ -48,4 +48,21 @@ void tk_squares(const tk_rows *rows, int64_t first, int64_t last, double *square
 int tk_all_finite(tk_real real, const void *values, int64_t n, int nonzero)
 {
     return real == TK_FLOAT32 ? all_finite_float(values, n, nonzero) : all_finite_double(values, n, nonzero);
+}
+
+void tk_count_columns(const tk_rows *rows, int64_t n_rows, int64_t step, const void *by, int32_t *stored,
+                      int32_t *equal)
+{
+    if (rows->real == TK_FLOAT32)
+        count_columns_float(rows, step, by, stored, equal, n_rows);
+    else
+        count_columns_double(rows, step, by, stored, equal, n_rows);
+}
+
+void tk_take_columns(const tk_rows *rows, int64_t n_rows, int64_t step, const int32_t *line, void *values)
+{
+    if (rows->real == TK_FLOAT32)
+        take_columns_float(rows, step, line, values, n_rows);
+    else
+        take_columns_double(rows, step, line, values, n_rows);
 }

@@ -326,7 +326,8 @@ static void test_shift(tk_real real, int as_csr)
         set(real, shifts, i, by[i / D][i % D]);
     for (int i = 0; i < N; i++)
         cell[i] = i % 7 % CELLS;
-    tk_shift shift = {cell, D, shifts.data, moved_ptr, moved, place[0], (double *)beyond.data, NULL, NULL, NULL, NULL};
+    tk_shift shift = {cell, D,    shifts.data, moved_ptr, moved, place[0], (double *)beyond.data,
+                      NULL, NULL, NULL,        NULL,      0};
     shift.indptr = (int64_t *)indptr.data;
     tk_shift_rows(&rows.c, &shift, 0, N);
     for (int i = 0; i < N; i++)

@@ -136,6 +136,15 @@ void tk_count_nonzeros(const tk_rows *rows, int64_t first, int64_t last, int64_t
 /* squares[i - first] = |x_i|^2 of the rows first <= i < last, unscaled and in double precision. */
 void tk_squares(const tk_rows *rows, int64_t first, int64_t last, double *squares);
 
+/* Of the stored rows 0, step, 2 step, ... below n_rows: how many have column j stored (all of dense rows), and in how
+ * many of these it is by[j]; both are added to. by is in the type of the rows. */
+void tk_count_columns(const tk_rows *rows, int64_t n_rows, int64_t step, const void *by, int32_t *stored,
+                      int32_t *equal);
+
+/* Of the same rows, some columns: column j becomes values[line[j]], [lines][rows looked at], or is left out when that
+ * is below 0. What is not stored stays as it is in values. */
+void tk_take_columns(const tk_rows *rows, int64_t n_rows, int64_t step, const int32_t *line, void *values);
+
 /* Centres of cells, in some of the columns. */
 typedef struct {
     int32_t n_cells;
@@ -161,7 +170,8 @@ typedef struct {
     int64_t *indptr;          /* [n_rows + 1] */
     int32_t *indices;         /* NULL: indptr[i + 1] becomes the number of entries of row i; else they are written */
     void *data;
-    void *scratch; /* of tk_shift_scratch_bytes(), 0 at first, to write entries; NULL when that is 0 */
+    void *scratch;  /* of tk_shift_scratch_bytes(), 0 at first, to write entries; NULL when that is 0 */
+    int32_t append; /* 1: only indptr[first] is known, and indptr[i + 1] becomes where row i ends that is written */
 } tk_shift;
 
 int64_t tk_shift_scratch_bytes(int32_t n_columns);
@@ -276,6 +286,9 @@ void tk_shrink(tk_real real, const tk_adaptive *state, double factor, int64_t fi
  * coordinate own[j] of the table (own[0] = 0), whose ranks are laid out as the map's, with width columns. r > 1. */
 void tk_own_slots(const tk_map *map, const int32_t *own, const int64_t *own_ranks, int64_t width, int32_t first,
                   int32_t last, int64_t *slots);
+
+/* Brings n < 2^31 rows into a random order, by as many random numbers. */
+void tk_shuffle(int32_t *rows, int64_t n, const uint32_t *draws);
 
 /* What is wrong with the structure of a compressed sparse matrix (CSR; CSC with rows and columns exchanged). */
 typedef enum {

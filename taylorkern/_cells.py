@@ -210,8 +210,8 @@ def choose_cells(X, n_cells, n_partitions, degree, random, *, compact=True, n_jo
     n_features = X.shape[1]
     n_cells = min(n_cells, X.shape[0])
     check_memory(n_partitions * n_cells * n_features * 24, memory_limit, f"{n_cells} centres in {n_features} columns")
-    around = _centre(X).astype(X.dtype).astype(np.float64)
-    filled = _share_filled(X, around)
+    around = _centre(Rows(X)).astype(X.dtype).astype(np.float64)
+    filled = _share_filled(Rows(X), around)
     continuous = filled > 1 - SPARSE_SHARE
     chosen = np.flatnonzero(continuous if continuous.any() else filled > 0)
     use = np.full(n_features, -1, dtype=np.int32)

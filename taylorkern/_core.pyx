@@ -4,7 +4,7 @@ Arguments are IN unless marked OUT. Everything handed over here has been validat
 is checked again is only what keeps C inside its arrays when a caller in this package has a bug.
 """
 
-from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uintptr_t
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uintptr_t
 
 
 cdef extern from "tk.h" nogil:
@@ -79,6 +79,7 @@ cdef extern from "tk.h" nogil:
         int32_t *indices
         void *data
         void *scratch
+        int32_t append
 
     ctypedef enum tk_loss:
         TK_HINGE
@@ -168,6 +169,9 @@ cdef extern from "tk.h" nogil:
     int tk_all_finite(tk_real real, const void *values, int64_t n, int nonzero)
     void tk_count_nonzeros(const tk_rows *rows, int64_t first, int64_t last, int64_t *counts)
     void tk_squares(const tk_rows *rows, int64_t first, int64_t last, double *squares)
+    void tk_count_columns(const tk_rows *rows, int64_t n_rows, int64_t step, const void *by, int32_t *stored,
+                          int32_t *equal)
+    void tk_take_columns(const tk_rows *rows, int64_t n_rows, int64_t step, const int32_t *line, void *values)
     void tk_nearest(const tk_rows *rows, const tk_centres *centres, int64_t first, int64_t last, int32_t *cell)
     int64_t tk_shift_scratch_bytes(int32_t n_columns)
     void tk_shift_rows(const tk_rows *rows, const tk_shift *shift, int64_t first, int64_t last)
@@ -183,6 +187,7 @@ cdef extern from "tk.h" nogil:
     void tk_shrink(tk_real real, const tk_adaptive *state, double factor, int64_t first, int64_t last)
     void tk_own_slots(const tk_map *map, const int32_t *own, const int64_t *own_ranks, int64_t width, int32_t first,
                       int32_t last, int64_t *slots)
+    void tk_shuffle(int32_t *rows, int64_t n, const uint32_t *draws)
     tk_structure tk_check_structure(const void *indptr, const void *indices, int wide, int64_t n_major,
                                     int64_t n_minor, int64_t n_stored, int64_t *at)
     int tk_n_instruction_sets()
@@ -516,6 +521,33 @@ def squares(Rows rows, int64_t first, int64_t last, double[::1] out):
         tk_squares(&rows.c, first, last, &out[0])
 
 
+def count_columns(Rows rows, int64_t step, const real[::1] by, int32_t[::1] stored, int32_t[::1] equal):
+    """Of the stored rows 0, step, 2 step, ...: stored[j] += 1 where column j is stored (always, in dense rows), and
+    equal[j] += 1 where it then is by[j] (OUT: stored, equal)."""
+    if rows.itemsize != sizeof(real) or rows.c.place != NULL or step < 1 or by.shape[0] != rows.n_columns:
+        raise ValueError("rows and by do not belong together, or there is no such step")
+    if stored.shape[0] != by.shape[0] or equal.shape[0] != by.shape[0]:
+        raise ValueError("stored or equal has the wrong length")
+    if by.shape[0]:
+        with nogil:
+            tk_count_columns(&rows.c, rows.n_stored, step, &by[0], &stored[0], &equal[0])
+
+
+def take_columns(Rows rows, int64_t step, const int32_t[::1] line, real[:, ::1] values):
+    """Of the same rows, column j as values[line[j]], where that is not below 0 (OUT: values, where it is stored)."""
+    cdef Py_ssize_t j
+    if rows.itemsize != sizeof(real) or rows.c.place != NULL or step < 1 or line.shape[0] != rows.n_columns:
+        raise ValueError("rows and lines do not belong together, or there is no such step")
+    if values.shape[1] != (rows.n_stored + step - 1) // step:
+        raise ValueError("values has the wrong shape")
+    for j in range(line.shape[0]):
+        if line[j] >= values.shape[0]:
+            raise ValueError(f"there is no line {line[j]}")
+    if line.shape[0] and values.shape[0] and values.shape[1]:
+        with nogil:
+            tk_take_columns(&rows.c, rows.n_stored, step, &line[0], &values[0, 0])
+
+
 def nearest(Rows rows, int64_t first, int64_t last, const int32_t[::1] use, const double[:, ::1] centres,
             const double[::1] half, Py_ssize_t n_cells, int32_t[::1] cell):
     """The nearest centre of rows first to last - 1 (OUT: cell).
@@ -542,15 +574,17 @@ def nearest(Rows rows, int64_t first, int64_t last, const int32_t[::1] use, cons
 
 def shift_rows(Rows rows, int64_t first, int64_t last, const real[:, ::1] by, const int32_t[:, ::1] place,
                const int32_t[::1] moved, const int64_t[::1] moved_ptr, const int32_t[::1] cell,
-               int64_t[::1] indptr, int32_t[::1] indices, real[::1] data, double[::1] beyond):
+               int64_t[::1] indptr, int32_t[::1] indices, real[::1] data, double[::1] beyond, bint append=False):
     """Rows first to last - 1, less the by of each one's cell (None: all 0), with their columns renumbered.
 
     Without indices: how many entries each row has (OUT: indptr[first + 1 ..], and beyond, when columns are left out).
-    With them: its entries (OUT: indices, data).
+    With them: its entries (OUT: indices, data), from indptr[i] on; or, to append where they have not been counted, one
+    row after the other from indptr[first] on (OUT: indptr[first + 1 ..], too): for CSR that is not in cells.
     """
     cdef tk_shift shift
     cdef uint8_t[::1] scratch
     cdef Py_ssize_t i, at, n_cells = by.shape[0]
+    cdef int64_t end
     if rows.itemsize != sizeof(real) or by.shape[1] != rows.n_columns or place.shape[1] != rows.n_columns:
         raise ValueError("rows and shift do not belong together")
     if place.shape[0] != n_cells or moved_ptr.shape[0] != n_cells + 1 or n_cells == 0:
@@ -576,12 +610,17 @@ def shift_rows(Rows rows, int64_t first, int64_t last, const real[:, ::1] by, co
     if beyond is not None:
         shift.beyond = &beyond[0]
     shift.n_columns = <int32_t>rows.n_columns
-    shift.by, shift.place, shift.indptr = &by[0, 0], &place[0, 0], &indptr[0]
+    shift.by, shift.place, shift.indptr, shift.append = &by[0, 0], &place[0, 0], &indptr[0], append
     shift.moved = &moved[0] if moved.shape[0] else NULL
     shift.moved_ptr = &moved_ptr[0]
     shift.indices, shift.data, shift.scratch = NULL, NULL, NULL
     if indices is not None:
-        if indices.shape[0] < indptr[last] or data.shape[0] < indptr[last]:
+        end = indptr[last]
+        if append:
+            if rows.c.indptr == NULL or rows.c.order != NULL or cell is not None:
+                raise ValueError("the entries of such rows have to be counted before")
+            end = indptr[first] + rows.c.indptr[last] - rows.c.indptr[first] + (last - first) * moved.shape[0]
+        if indices.shape[0] < end or data.shape[0] < end:
             raise ValueError("there is no room for the entries")
         if indices.shape[0] == 0:
             return
@@ -885,6 +924,15 @@ cdef class Adagrad:
             raise ValueError(f"entries {first} to {last} are not there")
         with nogil:
             tk_shrink(self.training.c.rows.real, &self.c, factor, first, last)
+
+
+def shuffle(int32_t[::1] rows, const uint32_t[::1] draws):
+    """Bring rows into a random order by as many random numbers of 32 bits (OUT: rows)."""
+    if draws.shape[0] != rows.shape[0] or rows.shape[0] >= 2**31:
+        raise ValueError("there are more or fewer draws than rows, or too many rows")
+    if rows.shape[0]:
+        with nogil:
+            tk_shuffle(&rows[0], rows.shape[0], &draws[0])
 
 
 STRUCTURE_PROBLEMS = {

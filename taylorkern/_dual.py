@@ -41,7 +41,8 @@ class Dual:
         self.total, self.gap = terms[1], terms[2]  # the gap when all margins were last known: at w = 0 they are
         self.primal, self.dual = terms[0], terms[1]
         self._active = np.empty(n, dtype=np.uint8)
-        self._kept = self._kept_table = None
+        self._kept = np.empty_like(self.alpha), np.empty_like(self.norm2)
+        self._kept_table = None
         if alpha is not None and alpha.any():
             problem.add(self.table, alpha)
             self._evaluate()
@@ -56,7 +57,7 @@ class Dual:
         problem, active = self.problem, self.active
         every = len(active) == problem.n_rows and self.live.all()
         before = self.total if every else problem.terms(self.margin, self.alpha, active, self.live)[1]
-        order = problem.together(self.random.permutation(active))
+        order = problem.shuffled(self.random, active)
         self.rows.set_order(order)
         for begin, end in problem.passes(len(order), self.block):
             self.team.run(partial(self.state.run, begin, end))
@@ -67,7 +68,7 @@ class Dual:
         live = self.live.astype(bool) if len(gap) == len(self.live) else np.ones(1, dtype=bool)
         self.dual = np.where(live, dual, self.dual)
         seen = np.where(live, dual + gap, self.primal)
-        enough = not live.any() or np.mean((gap <= self.tol * seen)[live]) >= 0.5
+        enough = 2 * np.count_nonzero(live & (gap <= self.tol * seen)) >= np.count_nonzero(live)
         if last or enough or gap[live].sum() <= SEEN_FRACTION * self.gap[live].sum() or not len(active):
             self._evaluate(last)
             return Record(self.primal, self.dual, len(active), seen)
@@ -109,8 +110,6 @@ class Dual:
         """Remember this epoch's end, when another one may be cut short."""
         if last:
             return
-        if self._kept is None:
-            self._kept = np.empty_like(self.alpha), np.empty_like(self.norm2)
         for kept, now in zip(self._kept, (self.alpha, self.norm2), strict=True):
             np.copyto(kept, now)  # where it was kept before: new memory takes longer than to copy
         # Where the table is not much smaller than what an epoch changes, it is quicker to undo the epoch, if ever that

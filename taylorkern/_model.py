@@ -23,7 +23,7 @@ from ._predictor import LEAST, outputs
 from ._primal import Adagrad, Stream
 from ._problem import Problem, squared_norms
 from ._rotation import Rotation, choose_rotation
-from ._rows import Rows, check_rows
+from ._rows import Csr, Rows, check_rows
 from ._shift import choose_shift
 from ._threads import check_jobs
 from ._train import SOLVERS, train
@@ -103,13 +103,15 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         if outcome.n_iter == 0:
             raise KeyboardInterrupt
         alpha, norm2 = solver.point()
-        certificate = interrupted_certificate(problem, outcome.record)
+        certificate = None
         if not outcome.interrupted:
             try:
                 in_cells = solver.in_cells() if problem.cells else None
                 certificate = certify(problem, outcome.record.primal, alpha, norm2, random, in_cells)
             except KeyboardInterrupt:
                 outcome = outcome._replace(interrupted=True)
+        if certificate is None:
+            certificate = interrupted_certificate(problem, outcome.record)
         validate_data(self, X, skip_check_array=True)  # this late, so that a failed fit changes nothing
         self.__dict__.update(self._model_attributes(solver.model(), problem, shift, meaning))
         self.n_iter_ = outcome.n_iter
@@ -394,7 +396,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
                 raise ValueError("Sample weights must contain at least one non-zero number.")
             rows, targets, weight = rows[used], targets[used], weight[used]
         n_jobs = check_jobs(self.n_jobs)
-        sample, given = rows[:: -(-rows.shape[0] // SAMPLE)], rows
+        given, every = rows, -(-rows.shape[0] // SAMPLE)
         rows = Rows(rows) if shift is None else shift.rows(rows, n_jobs)
         loss = self._loss(meaning)
         problem = Problem(rows, targets, weight, expansion, loss, float(self.C), n_jobs, unit, favour, walk_dense)
@@ -403,10 +405,10 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         if walk_dense is not None:  # of later chunks of a stream nobody asks for a sample
             return problem
         if isinstance(shift, Cells):
-            problem.sample = Sample.of(shift.rows(sample))
+            problem.sample = Sample.of(shift.rows(given[::every]))
         else:
-            shifted = sample if shift is None else shift(sample)
-            problem.sample = shifted.copy() if shifted is sample else shifted  # not the user's own memory
+            X = problem.rows.X
+            problem.sample = X.every(every).to_scipy() if isinstance(X, Csr) else X[::every].copy()
         return problem
 
     def _warm(self, problem, shift):

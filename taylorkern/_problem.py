@@ -95,6 +95,15 @@ class Problem:
         """Weights of features -> a model's table, in place."""
         return self.expansion.to_table(w, self.rows.cells)
 
+    def shuffled(self, random, rows=None):
+        """Some rows, or all, in a random order; see `together`.
+
+        It takes a third of the time of random.permutation, which is much beside an epoch of the dual.
+        """
+        order = np.arange(self.n_rows, dtype=np.int32) if rows is None else rows.copy()
+        _core.shuffle(order, random.randint(0, 2**32, len(order), dtype=np.uint32))
+        return self.together(order)
+
     def together(self, order):
         """Rows in an order, but those of one cell together, as far as they come in the same part of it."""
         order = order.astype(np.int32, copy=False)

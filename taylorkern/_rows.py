@@ -19,7 +19,9 @@ from ._expansion import MAX_COLUMNS, PASS_MONOMIALS, passes
 DENSE_GAIN = 4
 PASS_GAIN = 16  # the same for margins alone, where vectors are long: passes of some milliseconds
 GROUP = 32  # rows that are walked dense at once, with several tables
-LONG_PASS = 2**10  # rows: a pass of so many may be shorter than it could be, for all its rows being taken for the longest
+LONG_PASS = (
+    2**10
+)  # rows: a pass of so many may be shorter than it could be, for all its rows being taken for the longest
 SURVEYED = 2**17  # rows whose nonzeros are counted, or squares added up, between two looks at Ctrl-C
 SHARES_SAMPLE = 1000  # rows that tell how threads share the slots
 # Scratch of earlier calls in this thread, up to so many bytes: for one row, new memory takes longer than the walk. By
@@ -47,9 +49,24 @@ class Csr(NamedTuple):
         indptr = np.subtract(self.indptr[first : last + 1], begin, dtype=np.int64)
         return Csr(self.data[begin:end], self.indices[begin:end], indptr, (last - first, self.shape[1]))
 
+    def every(self, step):
+        """The rows 0, step, 2 step, ..."""
+        begin, lengths = self.indptr[:-1:step], np.diff(self.indptr)[::step]
+        indptr = np.concatenate([[0], np.cumsum(lengths)])
+        at = np.repeat(begin - indptr[:-1], lengths) + np.arange(indptr[-1])
+        return Csr(self.data[at], self.indices[at], indptr, (len(lengths), self.shape[1]))
+
     def astype(self, dtype):
         """The same rows in another type."""
         return self._replace(data=self.data.astype(dtype))
+
+    def to_scipy(self):
+        """The same rows as scipy's, which has indices and indptr in one type: the narrower one, if that will do."""
+        from scipy import sparse
+
+        narrow = self.indptr[-1] <= np.iinfo(np.int32).max
+        indptr = self.indptr.astype(np.int32) if narrow else self.indptr
+        return sparse.csr_array((self.data, self.indices, indptr), shape=self.shape)
 
     def toarray(self):
         """The rows with their zeros."""
@@ -389,7 +406,7 @@ def check_rows(X, *, estimator=None, empty=True):
     from scipy import sparse
 
     canonical = _check_sparse_structure(X) if sparse.issparse(X) else None
-    if _is_plain(X, canonical, estimator):
+    if _is_plain(X, canonical, estimator, empty):
         return X
     from sklearn.utils.validation import check_array, validate_data
 
@@ -407,16 +424,17 @@ def check_rows(X, *, estimator=None, empty=True):
     return _canonical(X, canonical) if sparse.issparse(X) else _in_order(X)
 
 
-def _is_plain(X, canonical, estimator):
+def _is_plain(X, canonical, estimator, empty):
     """Whether X is as it has to be already: scikit-learn's own checks take longer than to predict a few rows.
 
     When in doubt it is not, and they tell what is wrong.
     """
-    if type(X) is not np.ndarray and not canonical:
+    if (type(X) is not np.ndarray and not canonical) or X.ndim != 2 or not (empty or all(X.shape)):
         return False
-    names = getattr(estimator, "feature_names_in_", None)
-    if estimator is None or names is not None or X.shape[1:] != (getattr(estimator, "n_features_in_", None),):
-        return False
+    if estimator is not None:
+        names = getattr(estimator, "feature_names_in_", None)
+        if names is not None or X.shape[1] != getattr(estimator, "n_features_in_", None):
+            return False
     values = X if type(X) is np.ndarray else X.data
     if values.dtype not in (np.float64, np.float32) or not values.flags.carray or not values.dtype.isnative:
         return False

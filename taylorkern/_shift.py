@@ -12,7 +12,7 @@ import numpy as np
 from . import _core
 from ._rows import Csr, Rows, is_csr, share_out
 
-# Rows that are looked at for the most frequent value of a column and for how often it is not zero.
+# Rows that are looked at for the most frequent value of a column, its mean, and how often it is not zero.
 SAMPLE = 2**13
 # A column is sparse when one value takes at least this share of the rows.
 SPARSE_SHARE = 0.5
@@ -48,9 +48,7 @@ class Shift:
             if is_csr(X):
                 X = X.toarray()
             return X - self.by.astype(X.dtype) if self.by.any() else X
-        from scipy import sparse
-
-        return sparse.csr_array(self._shifted(X)[:3], shape=X.shape)
+        return self._shifted(X).to_scipy()
 
     def _shifted(self, X, n_jobs=1):
         """Rows whose columns are renumbered: `Csr`."""
@@ -114,6 +112,14 @@ def shift_rows(X, moved, place, cell=None, beyond=None, n_jobs=1):
         else:
             share_out(take, iter(range(0, n_rows, CHUNK)), n_jobs)
 
+    if n_jobs == 1 and cell is None and beyond is None and is_csr(X):
+        # Counting takes half as long as writing. Of memory that is not written to, the system gives none.
+        room = int(X.indptr[-1]) + n_rows * len(moved.columns)
+        indices, data = np.empty(room, dtype=np.int32), np.empty(room, dtype=X.dtype)
+        write(indices, data, None, True)
+        for array in (indices, data):
+            array.resize(indptr[-1], refcheck=False)
+        return Csr(data, indices, indptr, X.shape)
     write(None, None, beyond)
     np.cumsum(indptr, out=indptr)
     indices, data = np.empty(indptr[-1], dtype=np.int32), np.empty(indptr[-1], dtype=X.dtype)
@@ -141,13 +147,14 @@ def choose_shift(X, shift, expansion):
     n_columns = X.shape[1]
     if shift is None:
         return None
+    rows = Rows(X)
     invariant = expansion.kernel == "gaussian"
     if isinstance(shift, str):
         if shift != "auto":
             raise ValueError(f'shift must be "auto", None or {n_columns} numbers; got {shift!r}')
         if not invariant:
             return None
-        by = _centre(X)
+        by = _centre(rows)
     else:
         try:
             by = np.array(shift, dtype=np.float64).reshape(-1)
@@ -160,7 +167,7 @@ def choose_shift(X, shift, expansion):
         if not invariant and by.any():
             raise ValueError(f"the {expansion.kernel} kernel changes when rows are shifted; use shift=None")
     by = by.astype(X.dtype).astype(np.float64)
-    filled = _share_filled(X, by)
+    filled = _share_filled(rows, by)
     nonzeros = float(filled.sum())
     if not is_csr(X) and expansion.n_slots < 2 * expansion.monomials(round(nonzeros)):
         return Shift(by, None, nonzeros)
@@ -169,29 +176,30 @@ def choose_shift(X, shift, expansion):
     return Shift(by, place, nonzeros)
 
 
-def _sample(X, n_rows=SAMPLE):
-    """At most that many rows, evenly spread."""
-    return X[:: -(-X.shape[0] // n_rows)] if X.shape[0] > n_rows else X
+def _step(n_rows, n_some):
+    """From one row to the next, of at most n_some that are evenly spread."""
+    return max(-(-n_rows // n_some), 1)
 
 
-def _centre(X):
+def _centre(rows):
     """For each column its most frequent value, or its mean when no value is frequent; both of a sample."""
-    some, n_columns = _sample(X, SAMPLE // 2), X.shape[1]
-    n_some = some.shape[0]
-    by = np.zeros(n_columns)
-    filled = _share_filled(some, by)
-    columns = np.flatnonzero(filled > 1 - SPARSE_SHARE)  # in the others zero is the most frequent value
+    by = np.zeros(rows.n_columns)
+    columns = np.flatnonzero(_share_filled(rows, by) > 1 - SPARSE_SHARE)  # in others zero is the most frequent value
     if not len(columns):
         return by
-    dense = some[:, columns]
-    dense = np.ascontiguousarray((dense.toarray() if is_csr(dense) else dense).T)
+    step = _step(rows.n_rows, SAMPLE // 2)
+    dense = np.zeros((len(columns), -(-rows.n_rows // step)), dtype=rows.dtype)
+    line = np.full(rows.n_columns, -1, dtype=np.int32)
+    line[columns] = np.arange(len(columns))
+    _core.take_columns(rows.core, step, line, dense)
+    values = _commonest(dense)
+    counts = [np.count_nonzero(line == value) for line, value in zip(dense, values, strict=True)]
+    frequent = np.array(counts) >= SPARSE_SHARE * dense.shape[1]
+    by[columns[frequent]] = values[frequent]
+    columns, dense = columns[~frequent], dense[~frequent]
     means, variances = dense.mean(axis=1, dtype=np.float64), dense.var(axis=1, dtype=np.float64)
-    centred = means @ means <= CENTRED * variances.sum()
-    for k, (j, value) in enumerate(zip(columns, _commonest(dense), strict=True)):
-        if np.count_nonzero(dense[k] == value) >= SPARSE_SHARE * n_some:
-            by[j] = value
-        elif not centred:
-            by[j] = _readable(means[k], sqrt(variances[k]))
+    if (means**2).sum() > CENTRED * variances.sum():
+        by[columns] = [_readable(mean, sqrt(variance)) for mean, variance in zip(means, variances, strict=True)]
     return by
 
 
@@ -200,7 +208,8 @@ def _commonest(lines):
     some = np.sort(lines[:, :: -(-lines.shape[1] // 512)], axis=1)
     # Such a value takes more than a quarter of some of the line, too, and so stands at one of these places.
     candidates = some[:, [some.shape[1] * k // 4 for k in (1, 2, 3)]]
-    counts = [[np.count_nonzero(line == value) for value in values] for line, values in zip(some, candidates)]
+    pairs = zip(some, candidates, strict=True)
+    counts = [[np.count_nonzero(line == value) for value in values] for line, values in pairs]
     return np.take_along_axis(candidates, np.argmax(counts, axis=1)[:, None], axis=1)[:, 0]
 
 
@@ -210,16 +219,10 @@ def _readable(mean, deviation):
     return round(float(mean), digits)
 
 
-def _share_filled(X, by):
-    """In what share of the rows each column differs from `by`."""
-    some = _sample(X)
-    n_some, n_columns = some.shape
-    if not is_csr(some):
-        # Whole numbers that a float holds exactly: a product is quicker than to count along columns.
-        return np.ones(n_some, dtype=np.float32) @ (some != by.astype(some.dtype)) / max(n_some, 1)
-    stored = np.bincount(some.indices, minlength=n_columns)
-    moved = by != 0
-    if moved.any():
-        equal = some.data == by.astype(some.dtype)[some.indices]
-        stored[moved] = n_some - np.bincount(some.indices[equal], minlength=n_columns)[moved]
-    return stored / max(n_some, 1)
+def _share_filled(rows, by):
+    """In what share of the rows each column differs from `by`; in a sample of them."""
+    step = _step(rows.n_rows, SAMPLE)
+    n_some = -(-rows.n_rows // step)
+    stored, equal = np.zeros((2, len(by)), dtype=np.int32)
+    _core.count_columns(rows.core, step, by.astype(rows.dtype), stored, equal)
+    return (np.where(by != 0, n_some, stored) - equal) / max(n_some, 1)

@@ -42,7 +42,7 @@ class StreamDual:
         training, rows = problem.training(self.table, self.block, *maps, n_threads=self.team.n)
         alpha, margin = self.alpha[first : first + problem.n_rows], np.zeros((problem.n_rows, problem.n_outputs))
         state = _core.Dual(training, problem.C, alpha, margin, self.norm2, self.live, Dual.sweeps)
-        rows.set_order(problem.together(self.random.permutation(problem.n_rows)))
+        rows.set_order(problem.shuffled(self.random))
         for begin, end in problem.passes(problem.n_rows, self.block):
             self.team.run(partial(state.run, begin, end))
         terms = problem.terms(margin, alpha) * (problem.n_rows / self.n_rows)

@@ -66,7 +66,7 @@ def train(solver, *, tol, max_iter, observer=None, epochs=None):
             finished = True
             n_iter += 1
             if solver.certified:
-                converged = bool(np.all(record.primal - record.dual <= tol * record.primal))
+                converged = bool((record.primal - record.dual <= tol * record.primal).all())
             else:
                 fall, value = before.primal.sum() - record.primal.sum(), record.primal.sum()
                 slow = slow + 1 if 0 <= fall <= tol * value else 0

@@ -496,10 +496,12 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
                 if not np.isin(y, (0, 1)).all():
                     raise ValueError("y of several columns must be an indicator matrix of 0 and 1, one column a label")
                 return y.astype(np.int8, order="C")
-        y = column_or_1d(y, warn=True)
+        plain = type(y) is np.ndarray and y.ndim == 1 and y.flags.carray  # as column_or_1d would return it
+        y = y if plain else column_or_1d(y, warn=True)
         assert_all_finite(y, input_name="y")
         two = _two_labels(y)
-        check_classification_targets(y if two is None else two)
+        if two is None or (two != np.trunc(two)).any():  # two whole numbers are labels
+            check_classification_targets(y)
         return y
 
     def _learn_y(self, y, classes=None):

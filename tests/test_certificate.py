@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import sparse
-from scipy.special import lambertw
+from scipy.special import gammainc, lambertw
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from taylorkern import TaylorFeatures, TaylorSVC, taylor_kernel
@@ -20,7 +20,7 @@ from taylorkern._loss import JOINT_LOSSES, LABEL_LOSSES, regression_loss
 from taylorkern._problem import Problem, Record
 from taylorkern._rows import check_rows
 from taylorkern._train import SOLVERS, train
-from taylorkern.certificate import Certificate, certify, interrupted_certificate
+from taylorkern.certificate import Certificate, certify, cut_shares, interrupted_certificate
 from taylorkern.kernel import residual, theorem1_bound
 
 LOSSES = reference.LABEL_LOSSES
@@ -450,6 +450,13 @@ def test_lower_end_is_attained_when_all_rests_point_the_same_way():
 
 # So small a C that all margins stay below 1, and the alpha of each row is its weight.
 SMALL = {"degree": 2, "gamma": 0.7, "C": 1e-3, "tol": 1e-10}
+
+
+@pytest.mark.parametrize("degree", [1, 3, 20, 170])
+def test_what_is_cut_is_the_incomplete_gamma_function(degree):
+    t = np.concatenate([[0.0], np.geomspace(1e-6, 1e4, 20_001), [degree + 1, 1e300]])
+    shares = gammainc(degree + 1, t)
+    assert np.allclose(cut_shares(t, degree), shares, rtol=1e-12, atol=1e-290)
 
 
 def true_cut(model, X, y, weight):

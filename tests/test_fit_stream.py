@@ -16,10 +16,11 @@ from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
 import taylorkern
-from taylorkern import TaylorSVC, TaylorSVR, _chunks
+from taylorkern import TaylorSVC, TaylorSVR, _chunks, _core
 from taylorkern._chunks import Ahead, checked, chunks
 from taylorkern._dual import Dual
 from taylorkern._primal import Pegasos
+from taylorkern._problem import Problem
 from taylorkern.stream import ShardFolder, SvmlightFiles, TableFiles, write_shards
 
 SOLVERS = ("dual", "pegasos", "adagrad")
@@ -98,17 +99,24 @@ def test_models_do_not_depend_on_how_rows_are_cut(kind, solver, case):
         assert repr(getattr(again, "certificate_", None)) == certificate
 
 
-class ChunkByChunk:
+class ChunkByChunk(np.random.RandomState):
     """A random generator that permutes the rows of each chunk by themselves."""
 
-    def __init__(self, seed):
-        self.random = np.random.RandomState(seed)
-
     def permutation(self, rows):
-        n_rows = rows if np.ndim(rows) == 0 else len(rows)
-        firsts = range(0, n_rows, CHUNK)
-        order = [first + self.random.permutation(min(CHUNK, n_rows - first)) for first in firsts]
-        return np.concatenate(order).astype(np.int32)
+        firsts = range(0, rows, CHUNK)
+        order = [first + super(ChunkByChunk, self).permutation(min(CHUNK, rows - first)) for first in firsts]
+        return np.concatenate(order)
+
+
+class ShuffledByChunk(Problem):
+    """The same for rows that are shuffled."""
+
+    def shuffled(self, random, rows=None):
+        order = np.arange(self.n_rows, dtype=np.int32)
+        for first in range(0, self.n_rows, CHUNK):
+            part = order[first : first + CHUNK]
+            _core.shuffle(part, random.randint(0, 2**32, len(part), dtype=np.uint32))
+        return self.together(order)
 
 
 class Unshrunk(Dual):
@@ -136,6 +144,7 @@ def test_epochs_over_a_stream_are_those_in_memory_in_the_same_order(in_memory, c
 
     y = model._check_y(y)
     problem = model._problem(X, y, None, model._meaning(), model._expansion, None)
+    problem.__class__ = ShuffledByChunk
     oracle = in_memory(problem, ChunkByChunk(7), 0.0)
     for _ in range(4):
         oracle.epoch()

@@ -332,6 +332,65 @@ def test_monomials_are_counted_exactly(make):
     assert wide.monomials(Expansion(400, degree=8, gamma=1.0))[0] == 3 * Expansion(400, degree=8, gamma=1.0).n_slots
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_rows_are_surveyed_as_numpy_does_it(make, dtype):
+    random = np.random.default_rng(0)
+    for n, d in [(1, 1), (7, 5), (50, 8), (61, 39)]:
+        X = (random.normal(size=(n, d)) * (random.uniform(size=(n, d)) < 0.6)).round(1).astype(dtype)
+        rows, order = Rows(check_rows(make(X))), random.permutation(n).astype(np.int32)
+        lengths = np.count_nonzero(X, axis=1)
+        assert np.array_equal(rows.histogram, np.bincount(lengths, minlength=len(rows.histogram)))
+        assert np.allclose(rows.squares()[0], (X.astype(np.float64) ** 2).sum(axis=1), rtol=1e-14)
+        part, squares = rows.twin(), np.empty(n - n // 2)
+        part.set_order(order)
+        _core.squares(part, n // 2, n, squares)
+        assert np.allclose(squares, (X[order[n // 2 :]].astype(np.float64) ** 2).sum(axis=1), rtol=1e-14)
+        by, line = X[0].copy(), np.where(np.arange(d) % 3 == 0, -1, np.arange(d)).astype(np.int32)
+        for step in (1, 3):
+            some, (stored, equal), values = X[::step], np.zeros((2, d), np.int32), np.zeros((d, -(-n // step)), dtype)
+            _core.count_columns(rows.core, step, by, stored, equal)
+            there = some != 0 if make is sparse.csr_array else np.ones_like(some, dtype=bool)
+            assert np.array_equal(stored, there.sum(axis=0)) and np.array_equal(
+                equal, (there & (some == by)).sum(axis=0)
+            )
+            _core.take_columns(rows.core, step, line, values)
+            assert np.array_equal(values, np.where(line < 0, 0, some).T)
+    with pytest.raises(ValueError, match="not there"):
+        _core.squares(rows.core, 0, 62, np.empty(62))
+    with pytest.raises(ValueError, match="too few entries"):
+        _core.count_nonzeros(rows.core, 0, 61, np.zeros(3, np.int64))
+    with pytest.raises(ValueError, match="wrong length"):
+        _core.count_columns(rows.core, 1, by, stored, equal[1:])
+    with pytest.raises(ValueError, match="no line 38"):
+        _core.take_columns(rows.core, 1, line, np.zeros((38, 61), dtype))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_values_that_are_not_finite_are_found_wherever_they_are(dtype):
+    for n in (0, 1, 8, 21):
+        values = np.full(n, np.finfo(dtype).smallest_subnormal)
+        assert _core.all_finite(values) and _core.all_finite(values, True)
+        for at in range(n):
+            for odd in (np.nan, np.inf, -np.inf):
+                values[at] = odd
+                assert not _core.all_finite(values) and not _core.all_finite(values, True)
+            values[at] = -0.0
+            assert _core.all_finite(values) and not _core.all_finite(values, True)
+            values[at] = np.finfo(dtype).max
+
+
+def test_shuffled_rows_are_each_order_equally_often():
+    random, seen = np.random.RandomState(0), {}
+    for _ in range(2400):
+        rows = np.arange(4, dtype=np.int32)
+        _core.shuffle(rows, random.randint(0, 2**32, 4, dtype=np.uint32))
+        seen[tuple(rows)] = seen.get(tuple(rows), 0) + 1
+    assert len(seen) == 24 and sum((count - 100) ** 2 / 100 for count in seen.values()) < 50
+    with pytest.raises(ValueError, match="more or fewer draws"):
+        _core.shuffle(rows, np.zeros(3, np.uint32))
+
+
 @settings(max_examples=300)
 @given(
     st.lists(st.lists(st.integers(-1, 6), max_size=9), max_size=6),

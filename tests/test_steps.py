@@ -258,6 +258,13 @@ def shift(X, storage, by, place, cuts=(), order=None):
         _core.shift_rows(rows, first, last, *parts, indptr, indices, data, None)
     assert np.array_equal(indptr, counted)
     assert (indices[n:] == -7).all() and np.isnan(data[n:]).all()
+    if storage == "csr" and order is None:  # the same without having counted
+        room = len(rows.data) + rows.n_rows * len(moved)
+        indptr, more, values = np.zeros_like(counted), np.empty(room, dtype=np.int32), np.empty(room, dtype=X.dtype)
+        for first, last in pieces:
+            _core.shift_rows(rows, first, last, *parts, indptr, more, values, None, True)
+        assert np.array_equal(indptr, counted)
+        assert np.array_equal(more[:n], indices[:n]) and np.array_equal(values[:n], data[:n])
     return indptr, indices[:n], data[:n]
 
 
@@ -290,7 +297,7 @@ class TestShift:
         order = np.array([3, 18, 0, 7])
         assert_is_shifted(shift(X, storage, by, place, order=order), X[order], by, place)
 
-    @pytest.mark.parametrize("d", [200, 257, 2500, 70_000])
+    @pytest.mark.parametrize("d", [63, 64, 65, 127, 128, 129, 257, 2500, 70_000])
     @pytest.mark.parametrize("numbering", ["same", "reversed", "random", "interleaved"])
     def test_long_rows_come_out_sorted(self, dtype, storage, d, numbering):
         random = np.random.default_rng(d)

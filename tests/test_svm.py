@@ -505,6 +505,14 @@ def test_names_of_monomials_have_columns_and_shifts():
         model.predict(frame[["married", "age", "sex_male", "debt"]])
 
 
+def test_standardised_rows_are_not_shifted():
+    X = np.random.default_rng(0).normal(size=(10_000, 30))
+    model = TaylorSVC(degree=2, max_iter=1, random_state=0).fit(X, X[:, 0] * X[:, 1] > 0)
+    assert not model.shift_.any()
+    model.fit(X + 0.1, X[:, 0] * X[:, 1] > 0)
+    assert np.allclose(model.shift_, 0.1, atol=0.1)
+
+
 @pytest.mark.parametrize(("mean", "deviation"), [(2011.5678, 0.5), (-0.01234, 0.1), (1e6, 300.0), (-31.0, 1e-3)])
 def test_names_tell_the_shift_to_a_small_part_of_the_deviation(mean, deviation):
     random = np.random.default_rng(0)
