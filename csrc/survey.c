@@ -10,15 +10,19 @@ static inline int64_t stored_at(const tk_rows *rows, int64_t i)
 }
 
 #define real float
+#define magnitude fabsf
 #define NAME(x) x##_float
 #include "survey.inc"
 #undef real
+#undef magnitude
 #undef NAME
 
 #define real double
+#define magnitude fabs
 #define NAME(x) x##_double
 #include "survey.inc"
 #undef real
+#undef magnitude
 #undef NAME
 
 void tk_count_nonzeros(const tk_rows *rows, int64_t first, int64_t last, int64_t *counts)

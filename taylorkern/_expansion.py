@@ -143,7 +143,10 @@ class Expansion:
     def ranks(self):
         """[r + 1, d + 2] with C(j + p - 1, p) at [p, j]. Row p sums up row p - 1: exact, and never beyond n_slots."""
         shape = (self.degree + 1, self.n_columns + 2)
-        check_memory(shape[0] * shape[1] * 8, None, f"the ranks of {self.n_columns} columns at degree {self.degree}")
+        if shape[0] * shape[1] > 2**16:  # less is always there, and it takes a while to ask how much is
+            check_memory(
+                shape[0] * shape[1] * 8, None, f"the ranks of {self.n_columns} columns at degree {self.degree}"
+            )
         ranks = np.empty(shape, dtype=np.int64)
         ranks[0] = 1
         for p in range(1, self.degree + 1):

@@ -10,6 +10,7 @@ from ._expansion import Expansion
 from ._rows import Rows, is_csr
 
 BLOCKS, BLOCK_ROWS = 32, 32  # of the sampled estimate: pairs within a block of rows, independent from block to block
+PAIRS = 2**15  # that are looked at together
 CHUNK = 2**13  # rows whose residuals are computed at once
 NAN = float("nan")
 STANDARD_ERRORS = 2  # by which the sampled interval reaches further: about 95 % for its one end that is estimated
@@ -335,17 +336,22 @@ def draw(alpha, random):
 def of_drawn(problem, alpha, size, total, forms, drawn):
     """The estimates of `_sampled_sums` from rows of a problem that were drawn."""
     rows = drawn.astype(np.int32).reshape(BLOCKS, -1)
+    n, at_once = rows.shape[1], max(1, PAIRS // rows.shape[1] ** 2)
+    parts = [_products_of_sums(problem, alpha, size, forms, rows[b : b + at_once]) for b in range(0, BLOCKS, at_once)]
+    means = np.concatenate(parts) * (total**2 / (n * (n - 1)))
+    return means.mean(axis=0), *(values.std(axis=0, ddof=1) / sqrt(BLOCKS) for values in (means, means.sum(axis=1)))
+
+
+def _products_of_sums(problem, alpha, size, forms, rows):
+    """What the pairs in each block (each line) of rows add up to, for each problem."""
     pairs = zip(problem.rows.forms(), forms, strict=True)
     cut = sum(_cuts(problem, form, residuals, rows) for form, (residuals, _) in pairs)
     cut[:, np.eye(rows.shape[1], dtype=bool)] = 0
     signed = alpha[rows] / size[rows, None]
     if problem.signs is not None:
         signed *= problem.signs[rows]
-    means = np.einsum("bik,bik->bk", signed, cut @ signed)
-    if problem.loss.joint:
-        means = means.sum(axis=1, keepdims=True)
-    means *= total**2 / (rows.shape[1] * (rows.shape[1] - 1))
-    return means.mean(axis=0), *(values.std(axis=0, ddof=1) / sqrt(BLOCKS) for values in (means, means.sum(axis=1)))
+    products = np.einsum("bik,bik->bk", signed, cut @ signed)
+    return products.sum(axis=1, keepdims=True) if problem.loss.joint else products
 
 
 def _cuts(problem, form, residuals, rows):

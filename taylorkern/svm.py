@@ -498,7 +498,8 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
                 return y.astype(np.int8, order="C")
         plain = type(y) is np.ndarray and y.ndim == 1 and y.flags.carray  # as column_or_1d would return it
         y = y if plain else column_or_1d(y, warn=True)
-        assert_all_finite(y, input_name="y")
+        if not (plain and y.dtype.kind in "biuf" and np.isfinite(y).all()):
+            assert_all_finite(y, input_name="y")
         two = _two_labels(y)
         if two is None or (two != np.trunc(two)).any():  # two whole numbers are labels
             check_classification_targets(y)

@@ -507,9 +507,9 @@ def test_names_of_monomials_have_columns_and_shifts():
 
 def test_standardised_rows_are_not_shifted():
     X = np.random.default_rng(0).normal(size=(10_000, 30))
-    model = TaylorSVC(degree=2, max_iter=1, random_state=0).fit(X, X[:, 0] * X[:, 1] > 0)
+    model = TaylorSVC(degree=1, tol=0.5, random_state=0).fit(X, X[:, 0] > 0)
     assert not model.shift_.any()
-    model.fit(X + 0.1, X[:, 0] * X[:, 1] > 0)
+    model.fit(X + 0.1, X[:, 0] > 0)
     assert np.allclose(model.shift_, 0.1, atol=0.1)
 
 
