@@ -1,4 +1,7 @@
-"""How much of a call is the work itself: walks, steps and objectives, in C; and how much is everything around it."""
+"""How much of a call is the work itself, in C, and how much is everything around it.
+
+The work is walks, with the rows' factors s(x), steps and objectives.
+"""
 
 from contextlib import contextmanager
 from functools import partial
@@ -6,6 +9,7 @@ from unittest import mock
 
 from taylorkern import _core, _model, _shift
 from taylorkern._problem import Problem
+from taylorkern._rows import Rows
 
 VERBS = ("dot", "add", "adapt", "gram", "weigh")
 STEPS = ("Dual", "Pegasos", "Adagrad")
@@ -59,6 +63,7 @@ def metered(clock):
             mock.patch.multiple(_core, **steps),
             mock.patch.multiple(_model, **model),
             mock.patch.object(Problem, "terms", _method(meter, Problem.terms)),
+            mock.patch.object(Rows, "know_factors", _method(meter, Rows.know_factors)),
             mock.patch.object(_shift, "shift_rows", meter.timed("shift", _shift.shift_rows)),
         ):
             yield meter

@@ -167,14 +167,16 @@ def _certificate(numbers, n_underflowed):
     primal, dual, low, cut, estimate, stderr, theorem1 = (float(number) for number in numbers)
     if isnan(dual):
         return Certificate(primal, NAN, NAN, NAN, (0.0, primal), (0.0, primal), NAN, theorem1, n_underflowed)
-    sampled = cut if isnan(stderr) else min(max(estimate + STANDARD_ERRORS * stderr, 0.0), cut)
+    sampled_low = low
+    if not isnan(stderr):
+        sampled_low = max(dual - min(max(estimate + STANDARD_ERRORS * stderr, 0.0), cut), low)
     return Certificate(
         primal=primal,
         dual=dual,
         gap=primal - dual,
         relative_gap=(primal - dual) / primal if primal > 0 else 0.0,
         exact_interval=(low, primal),
-        sampled_interval=(max(dual - sampled, low), primal),
+        sampled_interval=(sampled_low, primal),
         sampled_stderr=stderr,
         theorem1=theorem1,
         n_underflowed=n_underflowed,
