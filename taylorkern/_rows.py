@@ -16,7 +16,7 @@ from . import _core
 from ._expansion import MAX_COLUMNS, PASS_MONOMIALS, passes
 
 # A dense walk visits a monomial this many times faster than a sparse one (bench/micro.py: Walk).
-DENSE_GAIN = 4
+DENSE_GAIN = 5
 PASS_GAIN = 16  # the same where vectors are long, in margins and training: for passes of some milliseconds
 GROUP = 32  # rows that are walked dense at once, with several tables
 # How threads share the slots: by so many rows; what a run of monomials costs beside them, in monomials; the bytes of
