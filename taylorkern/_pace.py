@@ -13,10 +13,11 @@ SIZES = [64 * 4**k for k in range(7)]  # of samples, in rows
 # The size whose model is judged, the same for all degrees, as far as they get there. Smaller samples are too easily
 # learned to tell how many epochs it takes.
 JUDGED = 4096
-# Seconds. A sample whose fit takes that long tells enough; quick ones are fitted again, for others use the machine too.
+# Seconds. A sample whose fit takes that long tells enough; quick ones are fitted again, for others use the machine too,
+# and whether the first epoch ends with the true gap is a matter of chance.
 # When even the smallest would take too long, nothing is timed. No sample grows that has taken longer than SLOW, unless
 # most of it was for the tables; and none that would then take longer than LONGEST.
-ENOUGH, TWICE, THRICE, TOO_LONG, SLOW, LONGEST = 0.3, 1.0, 0.1, 1.0, 1.0, 4.0
+ENOUGH, TWICE, THRICE, TOO_LONG, SLOW, LONGEST = 0.3, 1.5, 0.1, 1.0, 1.0, 4.0
 LEAST_SHARE = 0.4  # of the time, that is for the rows
 QUICK, LARGEST_FIRST = 0.03, 1024  # seconds, and rows, of the sample to begin with
 
