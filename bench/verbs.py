@@ -32,6 +32,7 @@ class Verbs:
     def __init__(self, X, expansion, n_outputs=1, block=BLOCK):
         self.rows, self.expansion = Rows(X), expansion
         self.rows.core.walk_dense = isinstance(X, np.ndarray)
+        self.rows.know_factors(expansion)
         n_rows = self.rows.n_rows
         rng = np.random.default_rng(0)
         width = padded(n_outputs, X.dtype)

@@ -6,7 +6,6 @@
  * once when the loss is a joint one. w = C sum_i alpha_i y_i phi(x_i) is kept as it goes. The rows of a block are
  * visited with the block's Gram matrix, so that each sees what the others have changed; the walk sees them twice only,
  * once for the margins and once for the changes. */
-#include "kernels.h"
 #include "train.h"
 
 /* gram[i][j] = K~(x_i, x_j); C times that is what alpha_i adds to the output f of row j. */

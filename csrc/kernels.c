@@ -22,13 +22,6 @@
 #define UNROLL _Pragma("GCC unroll 16")
 #endif
 
-/* Soon to be read. */
-#if defined(__GNUC__)
-#define PREFETCH(at) __builtin_prefetch(at)
-#else
-#define PREFETCH(at) (void)(at)
-#endif
-
 #define real float
 #define TK_IS_FLOAT 1
 #define NAME(x) x##_float

@@ -1,4 +1,5 @@
-/* What one compilation of kernels.c offers to the dispatcher: the verbs of tk.h, per real type. */
+/* What one compilation of kernels.c offers to the dispatcher: the verbs of tk.h, per real type; and what the kernels
+ * and the training passes share. */
 #ifndef TK_KERNELS_H
 #define TK_KERNELS_H
 
@@ -22,6 +23,13 @@ typedef struct {
     void (*add_multiple)(double *, double, const double *, int64_t);
     tk_verbs real[2]; /* indexed by tk_real */
 } tk_kernels;
+
+/* Soon to be read: memory that large data has in no cache. */
+#if defined(__GNUC__)
+#define TK_PREFETCH(at) __builtin_prefetch(at)
+#else
+#define TK_PREFETCH(at) (void)(at)
+#endif
 
 /* f += by * q, of n numbers: what a dual step of one row changes in the outputs of others. */
 void tk_add_multiple(double *f, double by, const double *q, int64_t n);

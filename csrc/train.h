@@ -5,14 +5,8 @@
 #include <stddef.h>
 
 #include "joint.h"
+#include "kernels.h"
 #include "team.h"
-
-/* Soon to be read: memory that large data has in no cache. */
-#if defined(__GNUC__)
-#define TK_PREFETCH(at) __builtin_prefetch(at)
-#else
-#define TK_PREFETCH(at) (void)(at)
-#endif
 
 /* The block at hand, carved out of the scratch of a pass. Threads share all of it but what is marked as each one's own;
  * what they share is written by one thread, or by each its part, between two barriers. What one thread does alone is

@@ -19,6 +19,7 @@ WORTH_THREADS = 700
 # The same of long sparse rows for margins in parts, on the number of which results depend: each thread takes one, and
 # sees the slots that it updates, which nobody else reads then.
 WORTH_PARTS, PARTS = 4000, 2
+CLEARED = 2**18  # slots that a thread clears at once
 TERMS = 2**18  # of the objectives, that a thread adds up at once
 
 
@@ -89,7 +90,16 @@ class Problem:
 
     def table(self):
         """Tables of zeros, [n_slots, width]."""
-        return zeros((self.n_slots, self.width), self.dtype)
+        table = zeros((self.n_slots, self.width), self.dtype)
+        if self.n_jobs > 1 and self.n_slots <= self.n_monomials:
+            # The system clears memory when it is first written to. In training that would fall to the thread that has
+            # the rare columns, whose slots are the most.
+            def take(parts):
+                for first in parts:
+                    table[first : first + CLEARED] = 0
+
+            share_out(take, iter(range(0, self.n_slots, CLEARED)), self.n_jobs)
+        return table
 
     @property
     def n_slots(self):
