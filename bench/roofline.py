@@ -154,10 +154,7 @@ class Bench(Timed):
         X, y = self.load("adult")
         yield from self.two_threads("adult, degree 4", TaylorSVC(degree=4, gamma=1 / 80, random_state=0), X, y)
         X, y = self.load("covertype")
-        for degree, target in (
-            (3, None),
-            (4, 1.6),
-        ):  # rows of degree 3 are too little work: one thread passes over them
+        for degree, target in ((3, None), (4, 1.6)):  # at degree 3 rows are too little work for a second thread
             model = TaylorSVC(degree=degree, gamma=1.0, max_iter=3, random_state=0)
             yield from self.two_threads(f"covertype, degree {degree}, 3 epochs", model, X, y == 1, target)
         X, y = self.load("mnist")

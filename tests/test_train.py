@@ -26,6 +26,7 @@ from taylorkern import TaylorFeatures, TaylorSVC, _rows, _train
 from taylorkern._dual import Dual, dual_start
 from taylorkern._expansion import Expansion
 from taylorkern._loss import JOINT_LOSSES, LABEL_LOSSES, regression_loss
+from taylorkern._memory import zeros
 from taylorkern._problem import Problem, padded
 from taylorkern._rows import check_rows
 from taylorkern._threads import Team
@@ -357,6 +358,20 @@ def test_n_jobs_does_not_change_a_bit(data, solver, worth_parts, monkeypatch):
         assert np.array_equal(one.coef_, other.coef_)
         assert one.certificate_.primal == other.certificate_.primal
         assert np.array_equal(one.decision_function(X), other.decision_function(X))
+
+
+@pytest.mark.parametrize("n_bytes", [0, 2**12, 2**22, 2**22 + 24])
+def test_tables_are_zeros_that_can_be_written(n_bytes):
+    table = zeros((n_bytes // 8, 1), np.float64)
+    assert table.shape == (n_bytes // 8, 1) and table.dtype == np.float64 and table.flags.carray
+    assert not table.any()
+    table += 1.0
+    assert (pickle.loads(pickle.dumps(table)) == 1).all()
+
+
+def test_tables_that_cannot_be_had_are_a_memory_error():
+    with pytest.raises(MemoryError):
+        zeros((2**59, 1), np.float64)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

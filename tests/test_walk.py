@@ -386,6 +386,30 @@ def test_results_do_not_depend_on_how_rows_are_cut_into_passes(instruction_set, 
 
 
 @pytest.mark.parametrize("dtype", REALS)
+@pytest.mark.parametrize("how", STORED)
+@pytest.mark.parametrize("width", [1, 3])
+def test_known_factors_stand_for_those_of_the_rows(instruction_set, dtype, how, width):
+    """The Gaussian kernel's features without s(x) are those of the exponential kernel, which have no factor."""
+    X, random = mixed_rows(9, dtype), np.random.default_rng(0)
+    gaussian, exponential = (reference.all_kernels(3)[name] for name in ("gaussian", "exponential"))
+    expansion, Phi = expansion_of(9, gaussian), basis(9, 3).features(X, exponential)
+    rows, table = stored(X, how), random.normal(size=(Phi.shape[1], width)).astype(dtype)
+    rows.know_factors(expansion)
+    assert np.allclose(rows.core.factor, np.exp(-gaussian.gamma * (X.astype(np.float64) ** 2).sum(axis=1)))
+    known = random.uniform(size=len(X))
+    known[7] = 0.0
+    rows.core.set_factor(known)
+    tolerance = reference.rounding(X, exponential, Phi.shape[1])
+    Phi = known[:, None] * Phi
+    assert_sums_agree(
+        dot(rows, expansion.features, table), Phi @ table.astype(np.float64), np.abs(Phi) @ np.abs(table), tolerance
+    )
+    assert rows.twin().factor is known
+    with pytest.raises(ValueError, match="belong"):
+        rows.core.set_factor(known[1:])
+
+
+@pytest.mark.parametrize("dtype", REALS)
 def test_renumbered_columns_are_walked_as_if_stored_so(instruction_set, dtype):
     random = np.random.default_rng(2)
     X = mixed_rows(12, dtype)
