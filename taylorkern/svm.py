@@ -66,7 +66,8 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
     shift : {"auto"}, None or array-like of shape (n_features,), default="auto"
         What is subtracted from each row before it is expanded. The Gaussian kernel does not change by it, and the
         approximation gets better. "auto" takes the most frequent value of each column where that makes it sparse, and
-        its mean otherwise; kernels that are not shift invariant are then not shifted.
+        its mean otherwise, both of some thousand rows (or none where rows are centred already); kernels that are not
+        shift invariant are then not shifted.
     n_cells : int or "auto", default=1
         Rows are divided by the nearest of so many centres, which k-means finds, and each cell gets its own shift and
         its own tables. For bandwidths that are small beside the data: an expansion is good near the point at which it
