@@ -2,12 +2,7 @@
  * squared norms. */
 #include <math.h>
 
-#include "tk.h"
-
-static inline int64_t stored_at(const tk_rows *rows, int64_t i)
-{
-    return rows->order ? rows->order[i] : i;
-}
+#include "scratch.h"
 
 #define real float
 #define magnitude fabsf
@@ -28,7 +23,7 @@ static inline int64_t stored_at(const tk_rows *rows, int64_t i)
 void tk_count_nonzeros(const tk_rows *rows, int64_t first, int64_t last, int64_t *counts)
 {
     for (int64_t i = first; i < last; i++) {
-        const int64_t stored = stored_at(rows, i), d = rows->n_columns;
+        const int64_t stored = tk_stored(rows, i), d = rows->n_columns;
         if (rows->indptr)
             counts[rows->indptr[stored + 1] - rows->indptr[stored]]++;
         else if (rows->real == TK_FLOAT32)
@@ -41,7 +36,7 @@ void tk_count_nonzeros(const tk_rows *rows, int64_t first, int64_t last, int64_t
 void tk_squares(const tk_rows *rows, int64_t first, int64_t last, double *squares)
 {
     for (int64_t i = first; i < last; i++) {
-        const int64_t stored = stored_at(rows, i), d = rows->n_columns;
+        const int64_t stored = tk_stored(rows, i), d = rows->n_columns;
         const int64_t begin = rows->indptr ? rows->indptr[stored] : stored * d;
         const int64_t n = rows->indptr ? rows->indptr[stored + 1] - begin : d;
         squares[i - first] = rows->real == TK_FLOAT32 ? square_float((const float *)rows->data + begin, n)
