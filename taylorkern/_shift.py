@@ -13,7 +13,7 @@ from . import _core
 from ._rows import Csr, Rows, is_csr, share_out
 
 # Rows that are looked at for the most frequent value of a column, its mean, and how often it is not zero.
-SAMPLE = 2**13
+SAMPLE = 2**12
 # A column is sparse when one value takes at least this share of the rows.
 SPARSE_SHARE = 0.5
 # Rows are centred when their mean would take no more than this share off the squares of their columns, those that are
@@ -187,7 +187,7 @@ def _centre(rows):
     columns = np.flatnonzero(_share_filled(rows, by) > 1 - SPARSE_SHARE)  # in others zero is the most frequent value
     if not len(columns):
         return by
-    step = _step(rows.n_rows, SAMPLE // 2)
+    step = _step(rows.n_rows, SAMPLE)
     dense = np.zeros((len(columns), -(-rows.n_rows // step)), dtype=rows.dtype)
     line = np.full(rows.n_columns, -1, dtype=np.int32)
     line[columns] = np.arange(len(columns))
