@@ -405,7 +405,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         if walk_dense is not None:  # of later chunks of a stream nobody asks for a sample
             return problem
         if isinstance(shift, Cells):
-            problem.sample = Sample.of(shift.rows(given[::every]))
+            problem.sample = Sample.of(shift.rows(given[::every].copy()))
         else:
             X = problem.rows.X
             problem.sample = X.every(every).to_scipy() if isinstance(X, Csr) else X[::every].copy()

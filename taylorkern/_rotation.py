@@ -11,7 +11,7 @@ from . import _core
 from ._expansion import Expansion
 from ._rows import Csr, Rows, dot_rows, is_csr
 
-SAMPLE = 2**15  # rows from which the axes are found
+SAMPLE = 2**13  # rows from which the axes are found
 CHUNK = 2**13
 COVARIANCE = 1000  # columns up to which the axes are those of the matrix of covariances
 
@@ -105,6 +105,8 @@ def choose_rotation(X, n_axes, random):
     solver = "arpack" if is_csr(some) else "auto"
     if n_features <= max(COVARIANCE, n_axes):
         solver = "covariance_eigh"
+        if n_features <= COVARIANCE and is_csr(some):  # products of dense matrices are many times as fast
+            some = some.toarray()
     with threadpool_limits(limits=1):  # the order in which threads add up would show in the last bits
         pca = PCA(k, svd_solver=solver, random_state=random).fit(some)
     return Rotation(pca.mean_, np.ascontiguousarray(pca.components_.T))

@@ -1104,6 +1104,15 @@ def test_mismatched_lengths_are_refused():
         TaylorSVC().fit(X, y, sample_weight=np.ones(199))
 
 
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("settings", [{}, {"shift": None}, {"n_cells": 3}, {"n_cells": 3, "n_partitions": 2}])
+def test_more_rows_than_are_kept_to_count_monomials(make, settings, monkeypatch):
+    monkeypatch.setattr("taylorkern._model.SAMPLE", 8)
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    model = TaylorSVC(gamma=0.1, degree=2, random_state=0, **settings).fit(make(X), X[:, 0] * X[:, 1] > 0)
+    assert len(model.top_monomials(3)) == 3
+
+
 @pytest.mark.parametrize(
     ("weight", "message"),
     [(-1.0, "Negative values in data passed to `sample_weight`"), (nan, "NaN"), (inf, "infinity"), (0.0, "non-zero")],
