@@ -112,9 +112,9 @@ def shift_rows(X, moved, place, cell=None, beyond=None, n_jobs=1):
         else:
             share_out(take, iter(range(0, n_rows, CHUNK)), n_jobs)
 
-    if n_jobs == 1 and cell is None and beyond is None and is_csr(X):
-        # Counting takes half as long as writing. Of memory that is not written to, the system gives none.
-        room = int(X.indptr[-1]) + n_rows * len(moved.columns)
+    room = int(X.indptr[-1]) + n_rows * len(moved.columns) if is_csr(X) else 0
+    if n_jobs == 1 and cell is None and beyond is None and is_csr(X) and room <= 2 * X.indptr[-1]:
+        # Counting takes half as long as writing. Of memory that is not written to, most systems give none.
         indices, data = np.empty(room, dtype=np.int32), np.empty(room, dtype=X.dtype)
         write(indices, data, None, True)
         for array in (indices, data):
