@@ -253,8 +253,9 @@ typedef struct {
     const int32_t *shares; /* [threads + 1] rising from 0 to d + 1: each thread updates the slots whose highest
                               coordinate is in its range */
     int32_t n_parts;       /* margins are sums over so many ranges of the highest coordinate, */
-    const int32_t *parts;  /* [n_parts + 1] which rise from 0 to d + 1, however many threads there are: as many of these
-                              that each sees the same slots in margins and updates, which stay in its cache */
+    const int32_t *parts;  /* [n_parts + 1] which rise from 0 to d + 1 and do not depend on how many threads there are.
+                              Where those are as many for each part, a thread reads the slots of one part only, among
+                              them those that it updates: they stay in its cache */
     void *scratch;         /* tk_training_scratch_bytes of it, 64-byte aligned, all zero before the first pass */
 } tk_training;
 
