@@ -28,6 +28,7 @@
 #define square_root_float sqrtf
 #include "simd.h"
 #include "walk.inc"
+#include "short.inc"
 #include "load.inc"
 #include "dot.inc"
 #include "add.inc"
@@ -44,6 +45,7 @@
 #define square_root_double sqrt
 #include "simd.h"
 #include "walk.inc"
+#include "short.inc"
 #include "load.inc"
 #include "dot.inc"
 #include "add.inc"

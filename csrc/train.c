@@ -132,6 +132,8 @@ static void fetch_rows(const tk_training *training, int64_t first, int64_t last)
             fetch((const char *)rows->data + begin * real, n * real);
             if (rows->indptr)
                 fetch(rows->indices + begin, n * 4);
+            if (rows->factor)
+                TK_PREFETCH(rows->factor + row);
         }
         if (targets->y)
             TK_PREFETCH(targets->y + row * targets->n_outputs);

@@ -198,6 +198,36 @@ class TestLongRows:
         long_case(d, degree, dtype).check_expand(storage, np.int32)
 
 
+@lru_cache
+def short_case(d, degree, name, dtype):
+    """A row of each number of nonzeros up to 18, or to d."""
+    random = np.random.default_rng(0)
+    X = np.zeros((min(d, 18) + 1, d))
+    for m in range(len(X)):
+        X[m, random.permutation(d)[:m]] = random.uniform(-1, 1, size=m)
+    return Case(X.astype(dtype), reference.all_kernels(degree)[name])
+
+
+@pytest.mark.parametrize("dtype", REALS)
+@pytest.mark.parametrize(("d", "degree"), [(40, 2), (30, 3), (20, 4), (10, 6)])
+@pytest.mark.parametrize("name", ["gaussian", "polynomial"])
+class TestShortRows:
+    """Rows that are loaded by whole vectors, and those that are just too long for that."""
+
+    def test_all_verbs_equal_the_reference(self, instruction_set, dtype, d, degree, name):
+        case = short_case(d, degree, name, dtype)
+        case.check_dot(1, ("csr", False))
+        case.check_add(1, ("csr", False))
+        case.check_expand("csr", np.int32)
+
+    def test_how_they_are_loaded_makes_no_difference(self, instruction_set, dtype, d, degree, name):
+        case, random = short_case(d, degree, name, dtype), np.random.default_rng(1)
+        table = random.normal(size=(case.expansion.n_slots, 1)).astype(dtype)
+        csr, array = (stored(case.X, (storage, False)) for storage in ("csr", "array"))
+        for expansion_map, _ in case.maps:
+            assert np.array_equal(dot(csr, expansion_map, table), dot(array, expansion_map, table))
+
+
 # Several tables side by side: less than a vector of them, whole vectors, both; and more than are taken at once.
 MANY = [1, 2, 3, 4, 5, 8, 26, 40, 70, 300, 600]
 
