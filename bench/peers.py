@@ -129,7 +129,7 @@ def pass_cost(timed, X, y, degree):
     """Seconds of ours for each monomial of a training pass over rows as they are walked."""
     solver = solver_of("adagrad", X, y, degree, 1 / 80)
     timed.once(solver.take_batch)
-    best = min(timed.once(solver.take_batch)[1] for _ in range(5))
+    best = min(timed.once(solver.take_batch)[1] for _ in range(20))
     return best / sum(Expansion.monomials(solver.problem.expansion, m) for m in np.diff(X.indptr))
 
 

@@ -53,7 +53,7 @@ class Vowpal:
         self.features = int(re.search(r"total feature number = (\d+)", told)[1])
         return measured
 
-    def pass_seconds(self, clock, passes=4, repeats=3):
+    def pass_seconds(self, clock, passes=4, repeats=5):
         """(seconds of one training pass, the features that it visits)."""
         once, several = (min(self.train(n)[clock] for _ in range(repeats)) for n in (1, 1 + passes))
         return (several - once) / passes, self.features / (1 + passes)

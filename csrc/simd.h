@@ -279,53 +279,82 @@ static inline V NAME(v_rsqrt)(V h)
     return y;
 }
 
-/* The numbers at base[offset[0]], ..., base[offset[VLEN - 1]]; and back to there. With plain loads and stores: gathers
- * are hardly quicker, scatters are not, and on some CPUs both take several times as long. */
-#if defined(__AVX2__)
-#if TK_IS_FLOAT
-static inline __m128 v_pick_float(const float *base, const uint32_t *offset)
+/* Numbers from all over a table: W, a vector of at most eight, for the addresses of which there are registers. They are
+ * loaded and stored one by one: gathers are hardly quicker, scatters are not, and on some CPUs both take several times
+ * as long. */
+#undef W
+#undef WLEN
+#undef w_set1
+#undef w_load
+#undef w_store
+#undef w_mul
+#undef w_fma
+#if defined(__AVX512F__) && TK_IS_FLOAT
+#define W __m256
+#define WLEN 8
+#define w_set1(a) _mm256_set1_ps(a)
+#define w_load(p) _mm256_loadu_ps(p)
+#define w_store(p, v) _mm256_storeu_ps(p, v)
+#define w_mul(a, b) _mm256_mul_ps(a, b)
+#define w_fma(a, b, c) _mm256_fmadd_ps(a, b, c)
+#else
+#define W V
+#define WLEN VLEN
+#define w_set1(a) v_set1(a)
+#define w_load(p) v_load(p)
+#define w_store(p, v) v_store(p, v)
+#define w_mul(a, b) v_mul(a, b)
+#define w_fma(a, b, c) v_fma(a, b, c)
+#endif
+
+#if defined(__AVX2__) && TK_IS_FLOAT
+static inline __m128 w_four_float(const float *base, const uint32_t *offset)
 {
     __m128 v = _mm_load_ss(base + offset[0]);
     v = _mm_insert_ps(v, _mm_load_ss(base + offset[1]), 0x10);
     v = _mm_insert_ps(v, _mm_load_ss(base + offset[2]), 0x20);
     return _mm_insert_ps(v, _mm_load_ss(base + offset[3]), 0x30);
 }
-#define v_join(low, high) _mm256_insertf128_ps(_mm256_castps128_ps256(low), high, 1)
-#define v_join_wide(low, high) _mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1)
-#else
-static inline __m128d v_pick_double(const double *base, const uint32_t *offset)
-{
-    return _mm_loadh_pd(_mm_load_sd(base + offset[0]), base + offset[1]);
-}
-#undef v_join
-#undef v_join_wide
-#define v_join(low, high) _mm256_insertf128_pd(_mm256_castpd128_pd256(low), high, 1)
-#define v_join_wide(low, high) _mm512_insertf64x4(_mm512_castpd256_pd512(low), high, 1)
-#endif
-#endif
-
-static inline V NAME(v_gather)(const real *base, const uint32_t *offset)
-{
-#if defined(__AVX512F__)
-    const int n = VLEN / 4;
-    return v_join_wide(v_join(NAME(v_pick)(base, offset), NAME(v_pick)(base, offset + n)),
-                       v_join(NAME(v_pick)(base, offset + 2 * n), NAME(v_pick)(base, offset + 3 * n)));
 #elif defined(__AVX2__)
-    return v_join(NAME(v_pick)(base, offset), NAME(v_pick)(base, offset + VLEN / 2));
+static inline __m256d w_four_double(const double *base, const uint32_t *offset)
+{
+    const __m128d low = _mm_loadh_pd(_mm_load_sd(base + offset[0]), base + offset[1]);
+    const __m128d high = _mm_loadh_pd(_mm_load_sd(base + offset[2]), base + offset[3]);
+    return _mm256_insertf128_pd(_mm256_castpd128_pd256(low), high, 1);
+}
+#endif
+
+static inline W NAME(w_gather)(const real *base, const uint32_t *offset)
+{
+#if defined(__AVX2__) && TK_IS_FLOAT
+    return _mm256_insertf128_ps(_mm256_castps128_ps256(w_four_float(base, offset)), w_four_float(base, offset + 4), 1);
+#elif defined(__AVX512F__)
+    return _mm512_insertf64x4(_mm512_castpd256_pd512(w_four_double(base, offset)), w_four_double(base, offset + 4), 1);
+#elif defined(__AVX2__)
+    return w_four_double(base, offset);
 #else
-    real part[VLEN];
-    for (int i = 0; i < VLEN; i++)
+    real part[WLEN];
+    for (int i = 0; i < WLEN; i++)
         part[i] = base[offset[i]];
-    return v_load(part);
+    return w_load(part);
 #endif
 }
 
-static inline void NAME(v_scatter)(real *base, const uint32_t *offset, V v)
+static inline void NAME(w_scatter)(real *base, const uint32_t *offset, W v)
 {
-    real part[VLEN];
-    v_store(part, v);
-    UNROLL for (int i = 0; i < VLEN; i++)
+    real part[WLEN];
+    w_store(part, v);
+    UNROLL for (int i = 0; i < WLEN; i++)
         base[offset[i]] = part[i];
+}
+
+static inline W NAME(w_rsqrt)(W h)
+{
+#if defined(__AVX512F__) && TK_IS_FLOAT
+    return _mm512_castps512_ps256(v_rsqrt_float(_mm512_castps256_ps512(h)));
+#else
+    return NAME(v_rsqrt)(h);
+#endif
 }
 
 /* The sum of a vector's elements, in pairs: quicker than one after the other. */
