@@ -13,9 +13,9 @@ static void make_gram(const tk_training *training, tk_block *block)
 {
     tk_gram_part(&block->rows, training->update, 0, block->n, block->gram, block->for_gram, block->me,
                  block->n_threads);
-    tk_meet(training->team);
+    tk_meet(training->team, block->me);
     tk_gram_mirror(block->n, block->gram, block->me, block->n_threads);
-    tk_meet(training->team);
+    tk_meet(training->team, block->me);
 }
 
 /* Each output by itself. */
@@ -132,7 +132,7 @@ static void take_outputs(const tk_training *training, tk_dual *dual, tk_block *b
             for (int64_t i = 0; i < block->n; i++)
                 block->t[i * n_outputs + k] = 0;
     if (n_outputs > 1)
-        tk_meet(training->team);
+        tk_meet(training->team, block->me);
 }
 
 /* All outputs of a row together. */

@@ -121,6 +121,6 @@ void tk_adagrad_pass(const tk_training *training, int64_t first, int64_t last, c
         tk_tell(training, &block);
         tk_adapt_part(&block.rows, training->update, 0, block.n, state, block.reals, block.for_walk, share[0],
                       share[1]);
-        tk_meet(training->team);
+        tk_meet(training->team, me);
     }
 }

@@ -1,5 +1,5 @@
 #if defined(__linux__)
-#define _GNU_SOURCE /* for syscall */
+#define _GNU_SOURCE /* for syscall and for what is asked of cores */
 #endif
 #include "team.h"
 
@@ -18,8 +18,7 @@
 #endif
 
 /* SLEEP until *at may be other than `is`, WAKE those who sleep. Where two threads were given the same core, one that
- * only gave way would be there again at once, and the system would let both stay; one that is woken gets an idle core.
- */
+ * only gave way would be there again at once, and the system would let both stay. HERE is the core of this thread. */
 #if defined(__linux__)
 #include <limits.h>
 #include <linux/futex.h>
@@ -27,12 +26,16 @@
 #include <unistd.h>
 #define SLEEP(at, is) (void)syscall(SYS_futex, at, FUTEX_WAIT_PRIVATE, is, NULL, NULL, 0)
 #define WAKE(at) (void)syscall(SYS_futex, at, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0)
+#define HERE() sched_getcpu()
 #elif defined(_MSC_VER)
 #define SLEEP(at, is) (void)SwitchToThread()
 #define WAKE(at) (void)0
 #else
 #define SLEEP(at, is) (void)sched_yield()
 #define WAKE(at) (void)0
+#endif
+#if !defined(__linux__)
+#define HERE() (-1)
 #endif
 
 #if defined(__x86_64__) || defined(_M_X64)
@@ -42,14 +45,37 @@
 #define PAUSE() (void)0
 #endif
 
-/* Turns before a thread lets others have its core: some microseconds, longer than threads that all run are apart. */
-enum { PATIENCE = 2000 };
+/* Turns that a thread waits: until it looks whether it is in the way of another one, some ten microseconds, longer than
+ * threads that all run are apart; and until it sleeps, some hundreds, for to be woken takes long. */
+enum { PATIENCE = 2000, STAMINA = 20000 };
 
-void tk_meet(tk_team *team)
+/* Whether it may wait on: not on the core where another thread was last seen. That is left, for any other one that this
+ * thread may have, if there are as many as threads; it may come back later. */
+static int move_out_of_the_way(tk_team *team, int32_t me, int core)
+{
+    int alone = core >= 0;
+    for (int32_t i = 0; i < team->n && i < TK_SEEN; i++)
+        alone &= i == me || LOAD(&team->core[i]) != core;
+#if defined(__linux__)
+    cpu_set_t all, others;
+    if (alone || core < 0 || core >= CPU_SETSIZE || sched_getaffinity(0, sizeof all, &all) || CPU_COUNT(&all) < team->n)
+        return alone;
+    others = all;
+    CPU_CLR(core, &others);
+    alone = sched_setaffinity(0, sizeof others, &others) == 0;
+    if (alone)
+        (void)sched_setaffinity(0, sizeof all, &all);
+#endif
+    return alone;
+}
+
+void tk_meet(tk_team *team, int32_t me)
 {
     if (!team || team->n == 1)
         return;
-    const int32_t round = LOAD(&team->round);
+    const int32_t round = LOAD(&team->round), core = HERE();
+    if (me < TK_SEEN && LOAD(&team->core[me]) != core)
+        STORE(&team->core[me], core);
     if (ADD(&team->arrived, 1) == team->n) {
         STORE(&team->arrived, 0);
         STORE(&team->round, round + 1);
@@ -57,8 +83,11 @@ void tk_meet(tk_team *team)
             WAKE(&team->round);
         return;
     }
-    for (int turns = 0; turns < PATIENCE && LOAD(&team->round) == round; turns++)
+    for (int turns = 0; turns < STAMINA && LOAD(&team->round) == round; turns++) {
         PAUSE();
+        if (turns == PATIENCE && !move_out_of_the_way(team, me, core))
+            break;
+    }
     if (LOAD(&team->round) != round)
         return;
     ADD(&team->asleep, 1); /* whoever is the last has gone on to the next round before it looks at this, or sees it */

@@ -4,8 +4,9 @@
 
 #include "tk.h"
 
-/* Returns when all threads of the team have come here; what they wrote before is seen by all. NULL: at once. */
-void tk_meet(tk_team *team);
+/* Returns when all threads of the team have come here, each with its number; what they wrote before is seen by all.
+ * NULL: at once. */
+void tk_meet(tk_team *team, int32_t me);
 
 static inline int32_t tk_team_size(const tk_team *team)
 {

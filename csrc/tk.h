@@ -234,11 +234,14 @@ void tk_slopes(const tk_targets *targets, const double *margin, int64_t first, i
 
 /* Threads that run a pass together: each of them calls it, with its own number `me`, and they meet at barriers inside.
  * What they compute does not depend on how many they are. */
+enum { TK_SEEN = 64 };
+
 typedef struct {
     int32_t n;       /* threads */
     int32_t arrived; /* 0 at first, as are the others */
     int32_t round;
     int32_t asleep;
+    int32_t core[TK_SEEN]; /* where each of the first threads was seen last; -1 at first */
 } tk_team;
 
 /* Training. A pass takes the rows order[first] .. order[last - 1], in blocks. */

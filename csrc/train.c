@@ -178,7 +178,7 @@ void tk_next_block(const tk_training *training, int64_t first, int64_t last, con
     const int32_t n_outputs = targets->n_outputs;
     block->n = least(last - first, training->block);
     take_part(training, first, last, block);
-    tk_meet(training->team);
+    tk_meet(training->team, block->me);
     for (int64_t i = 0; block->me == 0 && i < block->n; i++) {
         const int64_t row = block->row[i] = training->rows->order[first + i];
         for (int32_t k = 0; k < n_outputs; k++)
@@ -192,7 +192,7 @@ void tk_tell(const tk_training *training, tk_block *block)
 {
     if (block->me == 0)
         *block->kept = block->n;
-    tk_meet(training->team);
+    tk_meet(training->team, block->me);
     block->n = *block->kept;
 }
 
@@ -243,5 +243,5 @@ void tk_add_block(const tk_training *training, tk_block *block, double factor, c
         tk_coefficients(training, block, factor, factors);
     tk_tell(training, block);
     tk_add_part(&block->rows, training->update, 0, block->n, &to, block->reals, block->for_walk, share[0], share[1]);
-    tk_meet(training->team);
+    tk_meet(training->team, block->me);
 }

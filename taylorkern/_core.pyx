@@ -114,6 +114,7 @@ cdef extern from "tk.h" nogil:
         int32_t arrived
         int32_t round
         int32_t asleep
+        int32_t core[64]
 
     ctypedef struct tk_training:
         const tk_rows *rows
@@ -788,6 +789,8 @@ cdef class Training:
             raise ValueError("shares do not go from 0 to d + 1")
         n_threads = <int32_t>shares.shape[0] - 1
         self.team.n, self.team.arrived, self.team.round, self.team.asleep = n_threads, 0, 0, 0
+        for i in range(64):
+            self.team.core[i] = -1
         self.shares = shares
         self.c.shares = &shares[0]
         self.whole[0], self.whole[1] = 0, rows.n_columns + 1

@@ -151,15 +151,16 @@ class Dual:
 
 
 def block_of(problem):
-    """Rows in a block: as many as make its Gram matrix cost about half as much as its margins.
+    """Rows in a block: as many as make its Gram matrix cost about as much as its margins, or half of that.
 
     Both in multiply-adds a row: of the walk, and of the inner product with each other row, with what surrounds it. A
-    dense walk does eight of them in the time of one.
+    dense walk does eight of them in the time of one. Larger blocks take fewer epochs, and threads wait less often for
+    one another; but of dense rows more of them move.
     """
     n_rows, rows = problem.n_rows, problem.rows
     monomials, eight = problem.n_monomials / n_rows, 8 if rows.core.walk_dense else 1
     pairs = monomials / eight / (rows.mean_nonzeros / eight + 5)
-    return int(2 ** np.clip(round(log2(0.75 * pairs)), 4, 8))
+    return int(2 ** np.clip(round(log2((0.75 if rows.core.walk_dense else 1.5) * pairs)), 4, 8))
 
 
 KEPT_TABLE = 16  # slots are copied in the time that it takes to walk one

@@ -16,8 +16,8 @@ NAN = float("nan")
 TOGETHER = 2**15  # rows of several partitions that are brought into the order of the first one's cells
 # Multiply-adds for each row from which on a second thread gains something (bench/roofline.py, part e).
 WORTH_THREADS = 700
-# The same of long sparse rows for margins in parts, on the number of which results depend: each thread takes one, and
-# sees the slots that it updates, which nobody else reads then.
+# The same for margins in parts, on the number of which results depend: each thread takes one, and sees the slots that
+# it updates, which nobody else reads then.
 WORTH_PARTS, PARTS = 4000, 2
 CLEARED = 2**18  # slots that a thread clears at once
 TERMS = 2**18  # of the objectives, that a thread adds up at once
@@ -138,7 +138,7 @@ class Problem:
         By default the tables hold the weights of features.
         """
         rows = self.rows.twin()
-        n_parts = PARTS if self.work_of_row >= WORTH_PARTS and not rows.walk_dense else 1
+        n_parts = PARTS if self.work_of_row >= WORTH_PARTS else 1
         n_bytes = _core.training_scratch_bytes(rows, block, self.n_outputs, self.width, n_parts, n_threads)
         scratch = np.zeros(n_bytes, dtype=np.uint8)
         margin, update = margin or self.expansion.features, update or self.expansion.features
