@@ -60,7 +60,7 @@ class Pegasos:
         vectors = self.alpha, self.scale, self.norm2
         state = _core.Pegasos(self.training, problem.lambda_, self.share, self.radius, *vectors, self.t)
         state.begin_average(self.average, self.shift)
-        order = problem.together(self.random.permutation(problem.n_rows))
+        order = problem.shuffled(self.random)
         self.rows.set_order(order)
         for begin, end in problem.passes(len(order), self.block):
             self.team.run(partial(state.run, begin, end))
@@ -171,7 +171,7 @@ class Adagrad:
 
     def _steps(self, lambda_):
         state = _core.Adagrad(self.training, self.squares, self.eta, self.unit)
-        self._run(state, self.problem.together(self.random.permutation(self.problem.n_rows)), lambda_)
+        self._run(state, self.problem.shuffled(self.random), lambda_)
 
     def _run(self, state, order, lambda_):
         problem, n_slots = self.problem, self.problem.n_slots
@@ -206,6 +206,9 @@ class Adagrad:
 
     def keep(self, last=False):
         """Remember this epoch's end."""
+        if self.n_averaged and self._better.all():
+            self._kept = self.average / self.average.dtype.type(self.n_averaged)
+            return
         self._kept = self.w.copy()
         for k in np.flatnonzero(self._better) if self.n_averaged else ():
             np.divide(self.average[:, k], self.average.dtype.type(self.n_averaged), out=self._kept[:, k])
