@@ -60,7 +60,7 @@ class Pegasos:
         vectors = self.alpha, self.scale, self.norm2
         state = _core.Pegasos(self.training, problem.lambda_, self.share, self.radius, *vectors, self.t)
         state.begin_average(self.average, self.shift)
-        order = problem.shuffled(self.random)
+        order = problem.together(self.random.permutation(problem.n_rows))
         self.rows.set_order(order)
         for begin, end in problem.passes(len(order), self.block):
             self.team.run(partial(state.run, begin, end))
@@ -171,7 +171,7 @@ class Adagrad:
 
     def _steps(self, lambda_):
         state = _core.Adagrad(self.training, self.squares, self.eta, self.unit)
-        self._run(state, self.problem.shuffled(self.random), lambda_)
+        self._run(state, self.problem.together(self.random.permutation(self.problem.n_rows)), lambda_)
 
     def _run(self, state, order, lambda_):
         problem, n_slots = self.problem, self.problem.n_slots

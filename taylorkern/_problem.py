@@ -113,7 +113,7 @@ class Problem:
     def shuffled(self, random, rows=None):
         """Some rows, or all, in a random order; see `together`.
 
-        It takes a third of the time of random.permutation, which is much beside an epoch.
+        It takes a third of the time of random.permutation, which is much beside an epoch of the dual.
         """
         order = np.arange(self.n_rows, dtype=np.int32) if rows is None else rows.copy()
         _core.shuffle(order, random.randint(0, 2**32, len(order), dtype=np.uint32))

@@ -102,7 +102,7 @@ class StreamPegasos:
         vectors = self.alpha[first : first + problem.n_rows], self.scale, self.norm2
         state = _core.Pegasos(training, self.lambda_, self.share, self.radius, *vectors, self.t)
         state.begin_average(self.average, self.shift)
-        rows.set_order(problem.shuffled(self.random))
+        rows.set_order(problem.together(self.random.permutation(problem.n_rows)))
         try:
             for begin, end in problem.passes(problem.n_rows, Pegasos.block):
                 self.team.run(partial(state.run, begin, end))
@@ -174,7 +174,7 @@ class StreamAdagrad:
         block = adagrad_block(problem)
         training, rows = problem.training(self.w, block, n_threads=self.team.n)
         state = _core.Adagrad(training, self.squares, self.eta, self.unit)
-        rows.set_order(problem.shuffled(self.random))
+        rows.set_order(problem.together(self.random.permutation(problem.n_rows)))
         lambda_ = 1 / (problem.C * self.n_different)
         # The regulariser takes a pass over the tables: often, but not so often that it costs much.
         often = max(8 * problem.n_slots, self.n_monomials // OFTEN)

@@ -99,8 +99,17 @@ def test_models_do_not_depend_on_how_rows_are_cut(kind, solver, case):
         assert repr(getattr(again, "certificate_", None)) == certificate
 
 
+class ChunkByChunk(np.random.RandomState):
+    """A random generator that permutes the rows of each chunk by themselves."""
+
+    def permutation(self, rows):
+        firsts = range(0, rows, CHUNK)
+        order = [first + super(ChunkByChunk, self).permutation(min(CHUNK, rows - first)) for first in firsts]
+        return np.concatenate(order)
+
+
 class ShuffledByChunk(Problem):
-    """The rows of each chunk are shuffled by themselves."""
+    """The same for rows that are shuffled."""
 
     def shuffled(self, random, rows=None):
         order = np.arange(self.n_rows, dtype=np.int32)
@@ -136,7 +145,7 @@ def test_epochs_over_a_stream_are_those_in_memory_in_the_same_order(in_memory, c
     y = model._check_y(y)
     problem = model._problem(X, y, None, model._meaning(), model._expansion, None)
     problem.__class__ = ShuffledByChunk
-    oracle = in_memory(problem, np.random.RandomState(7), 0.0)
+    oracle = in_memory(problem, ChunkByChunk(7), 0.0)
     for _ in range(4):
         oracle.epoch()
     oracle.keep()
