@@ -234,7 +234,7 @@ void tk_slopes(const tk_targets *targets, const double *margin, int64_t first, i
 
 /* Threads that run a pass together: each of them calls it, with its own number `me`, and they meet at barriers inside.
  * What they compute does not depend on how many they are. */
-enum { TK_SEEN = 64 };
+enum { TK_SEEN = 64 }; /* threads of a team that look out for one another */
 
 typedef struct {
     int32_t n;       /* threads */

@@ -10,6 +10,7 @@ from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uintptr_t
 cdef extern from "tk.h" nogil:
     enum:
         TK_MAX_DENSE_COLUMNS
+        TK_SEEN
 
     ctypedef enum tk_real:
         TK_FLOAT32
@@ -114,7 +115,7 @@ cdef extern from "tk.h" nogil:
         int32_t arrived
         int32_t round
         int32_t asleep
-        int32_t core[64]
+        int32_t core[TK_SEEN]
 
     ctypedef struct tk_training:
         const tk_rows *rows
@@ -789,7 +790,7 @@ cdef class Training:
             raise ValueError("shares do not go from 0 to d + 1")
         n_threads = <int32_t>shares.shape[0] - 1
         self.team.n, self.team.arrived, self.team.round, self.team.asleep = n_threads, 0, 0, 0
-        for i in range(64):
+        for i in range(TK_SEEN):
             self.team.core[i] = -1
         self.shares = shares
         self.c.shares = &shares[0]

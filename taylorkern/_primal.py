@@ -206,9 +206,6 @@ class Adagrad:
 
     def keep(self, last=False):
         """Remember this epoch's end."""
-        if self.n_averaged and self._better.all():
-            self._kept = self.average / self.average.dtype.type(self.n_averaged)
-            return
         self._kept = self.w.copy()
         for k in np.flatnonzero(self._better) if self.n_averaged else ():
             np.divide(self.average[:, k], self.average.dtype.type(self.n_averaged), out=self._kept[:, k])
