@@ -22,6 +22,18 @@
 #define UNROLL _Pragma("GCC unroll 16")
 #endif
 
+/* A function for bare maps and one for others. They are not inlined: compilers do better with each kind of rows and
+ * maps by itself than with one function for all. */
+#define TK_BARE_AND_WEIGHED(name, call)                                                                                \
+    static NOINLINE void NAME(name##_bare)(const call *c)                                                              \
+    {                                                                                                                  \
+        NAME(name)(c, 1);                                                                                              \
+    }                                                                                                                  \
+    static NOINLINE void NAME(name##_weighed)(const call *c)                                                           \
+    {                                                                                                                  \
+        NAME(name)(c, 0);                                                                                              \
+    }
+
 #define real float
 #define TK_IS_FLOAT 1
 #define NAME(x) x##_float

@@ -2,8 +2,9 @@
  *
  * Included once per real type, with TK_IS_FLOAT set to 1 or 0. Each branch defines V (the vector), VLEN (its length)
  * and v_*; ULEN and u_shift are the same for unsigned integers. v_load_n and v_store_n touch the first n elements only,
- * 0 < n < VLEN, and read the others as 0. A product of matrices is done in tiles of TILE_ROWS x TILE_VECTORS vectors,
- * which are kept in registers; PAIRS says that there are some left for twice LANES factors.
+ * 0 < n < VLEN, and read the others as 0; v_first takes the first n elements of one vector, 0 <= n <= VLEN, and the
+ * others of another. A product of matrices is done in tiles of TILE_ROWS x TILE_VECTORS vectors, which are kept in
+ * registers; PAIRS says that there are some left for twice LANES factors.
  */
 #undef V
 #undef VLEN
@@ -19,6 +20,7 @@
 #undef v_min
 #undef v_load_n
 #undef v_store_n
+#undef v_first
 
 #undef TILE_ROWS
 #undef TILE_VECTORS
@@ -61,6 +63,7 @@
 #define v_min(a, b) _mm512_min_ps(a, b)
 #define v_load_n(p, n) _mm512_maskz_loadu_ps((__mmask16)((1u << (n)) - 1u), p)
 #define v_store_n(p, v, n) _mm512_mask_storeu_ps(p, (__mmask16)((1u << (n)) - 1u), v)
+#define v_first(n, a, b) _mm512_mask_blend_ps((__mmask16)((1u << (n)) - 1u), b, a)
 #else
 #define V __m512d
 #define VLEN 8
@@ -76,6 +79,7 @@
 #define v_min(a, b) _mm512_min_pd(a, b)
 #define v_load_n(p, n) _mm512_maskz_loadu_pd((__mmask8)((1u << (n)) - 1u), p)
 #define v_store_n(p, v, n) _mm512_mask_storeu_pd(p, (__mmask8)((1u << (n)) - 1u), v)
+#define v_first(n, a, b) _mm512_mask_blend_pd((__mmask8)((1u << (n)) - 1u), b, a)
 #endif
 
 #elif defined(__AVX2__)
@@ -102,6 +106,7 @@ static const int32_t v_masks[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 
 #define v_mask_f(n) _mm256_loadu_si256((const __m256i *)(v_masks + 8 - (n)))
 #define v_load_n(p, n) _mm256_maskload_ps(p, v_mask_f(n))
 #define v_store_n(p, v, n) _mm256_maskstore_ps(p, v_mask_f(n), v)
+#define v_first(n, a, b) _mm256_blendv_ps(b, a, _mm256_castsi256_ps(v_mask_f(n)))
 #else
 #define V __m256d
 #define VLEN 4
@@ -118,6 +123,7 @@ static const int32_t v_masks[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 
 #define v_mask_d(n) _mm256_loadu_si256((const __m256i *)(v_masks + 8 - 2 * (n)))
 #define v_load_n(p, n) _mm256_maskload_pd(p, v_mask_d(n))
 #define v_store_n(p, v, n) _mm256_maskstore_pd(p, v_mask_d(n), v)
+#define v_first(n, a, b) _mm256_blendv_pd(b, a, _mm256_castsi256_pd(v_mask_d(n)))
 #endif
 
 #else /* vectors of 128 bits, or of one element */
@@ -209,8 +215,19 @@ static inline void NAME(v_store_part)(real *p, V v, int n)
     for (int i = 0; i < n; i++)
         p[i] = part[i];
 }
+
+static inline V NAME(v_join)(int n, V a, V b)
+{
+    real part[VLEN], other[VLEN];
+    v_store(part, a);
+    v_store(other, b);
+    for (int i = n; i < VLEN; i++)
+        part[i] = other[i];
+    return v_load(part);
+}
 #define v_load_n(p, n) NAME(v_load_part)(p, n)
 #define v_store_n(p, v, n) NAME(v_store_part)(p, v, n)
+#define v_first(n, a, b) NAME(v_join)(n, a, b)
 
 #endif
 
@@ -364,6 +381,13 @@ static inline real NAME(v_sum)(V v)
     return _mm512_reduce_add_ps(v);
 #elif defined(__AVX512F__)
     return _mm512_reduce_add_pd(v);
+#elif defined(__AVX2__) && TK_IS_FLOAT
+    __m128 half = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    half = _mm_add_ps(half, _mm_movehl_ps(half, half));
+    return _mm_cvtss_f32(_mm_add_ss(half, _mm_movehdup_ps(half)));
+#elif defined(__AVX2__)
+    const __m128d half = _mm_add_pd(_mm256_castpd256_pd128(v), _mm256_extractf128_pd(v, 1));
+    return _mm_cvtsd_f64(_mm_add_sd(half, _mm_unpackhi_pd(half, half)));
 #else
     real part[VLEN];
     v_store(part, v);
