@@ -199,30 +199,39 @@ void tk_shrink(tk_real real, const tk_adaptive *state, double factor, int64_t fi
     sets[in_use].kernels->real[real].shrink(state, factor, first, last);
 }
 
-int64_t tk_gram_scratch_bytes(const tk_rows *rows, int64_t n)
+static int64_t gram_bytes(const tk_rows *rows, int64_t n)
 {
     return 32 * n + 8 * (int64_t)rows->n_columns;
 }
 
+int64_t tk_gram_scratch_bytes(const tk_rows *rows, int64_t n)
+{
+    return gram_bytes(rows, n) + (rows->next ? tk_gram_scratch_bytes(rows->next, n) : 0);
+}
+
 void tk_gram(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, double *gram, void *scratch)
 {
-    tk_gram_part(rows, map, first, last, gram, scratch, 0, 1);
-    tk_gram_mirror(last - first, gram, 0, 1);
+    tk_gram_begin(rows, map, first, last, scratch);
+    tk_gram_part(rows, map, last - first, gram, scratch, 0, last - first);
 }
 
-void tk_gram_mirror(int64_t n, double *gram, int32_t part, int32_t parts)
+void tk_gram_begin(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, void *scratch)
 {
-    for (int64_t i = part; i < n; i += parts)
-        for (int64_t j = 0; j < i; j++)
-            gram[i * n + j] = gram[j * n + i];
-}
-
-void tk_gram_part(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, double *gram, void *scratch,
-                  int32_t part, int32_t parts)
-{
+    char *memory = scratch;
     for (const tk_rows *form = rows; form; form = form->next) {
         const tk_rows same = tk_form(form, rows);
-        sets[in_use].kernels->real[rows->real].gram(&same, map, first, last, gram, scratch, part, parts, form != rows);
+        sets[in_use].kernels->real[rows->real].gram_begin(&same, map, first, last, memory);
+        memory += gram_bytes(form, last - first);
+    }
+}
+
+void tk_gram_part(const tk_rows *rows, const tk_map *map, int64_t n, double *gram, void *scratch, int64_t begin,
+                  int64_t end)
+{
+    char *memory = scratch;
+    for (const tk_rows *form = rows; form; form = form->next) {
+        sets[in_use].kernels->real[rows->real].gram(form, map, n, gram, memory, begin, end, form != rows);
+        memory += gram_bytes(form, n);
     }
 }
 

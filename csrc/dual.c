@@ -8,16 +8,6 @@
  * once for the margins and once for the changes. */
 #include "train.h"
 
-/* gram[i][j] = K~(x_i, x_j); C times that is what alpha_i adds to the output f of row j. */
-static void make_gram(const tk_training *training, tk_block *block)
-{
-    tk_gram_part(&block->rows, training->update, 0, block->n, block->gram, block->for_gram, block->me,
-                 block->n_threads);
-    tk_meet(training->team, block->me);
-    tk_gram_mirror(block->n, block->gram, block->me, block->n_threads);
-    tk_meet(training->team, block->me);
-}
-
 /* Each output by itself. */
 
 static int is_live(const tk_dual *dual, int32_t k)
@@ -32,18 +22,14 @@ static int can_move(const tk_training *training, const tk_dual *dual, const tk_b
     return tk_can_move(targets, dual->alpha[row * n + k], tk_omega(targets, row, k), block->margin[i * n + k]);
 }
 
-/* Leaves in the block those rows of which a first step would change an alpha. The others would only cost time: their
- * Gram matrix is most of what a block of short rows takes. */
-static void keep_movable(const tk_training *training, const tk_dual *dual, tk_block *block)
+/* Only rows of which a first step would change an alpha stay in the block. The others would only cost time: their Gram
+ * matrix is most of what a block of short rows takes. */
+static int is_movable(const tk_training *training, const tk_dual *dual, const tk_block *block, int64_t i)
 {
-    int64_t n = 0;
-    for (int64_t i = 0; i < block->n; i++)
-        for (int32_t k = 0; k < training->targets->n_outputs; k++)
-            if (is_live(dual, k) && can_move(training, dual, block, i, k)) {
-                tk_move_row(training, block, n++, i);
-                break;
-            }
-    block->n = n;
+    for (int32_t k = 0; k < training->targets->n_outputs; k++)
+        if (is_live(dual, k) && can_move(training, dual, block, i, k))
+            return 1;
+    return 0;
 }
 
 /* Rows of the block that output k may move: where they are, their f and alpha, and what is asked of them, side by side.
@@ -119,12 +105,6 @@ static void take_output(const tk_training *training, tk_dual *dual, tk_block *bl
 static void take_outputs(const tk_training *training, tk_dual *dual, tk_block *block)
 {
     const int32_t n_outputs = training->targets->n_outputs;
-    if (block->me == 0)
-        keep_movable(training, dual, block);
-    tk_tell(training, block);
-    if (block->n == 0)
-        return;
-    make_gram(training, block);
     for (int32_t k = block->me; k < n_outputs; k += block->n_threads)
         if (is_live(dual, k))
             take_output(training, dual, block, k);
@@ -138,8 +118,8 @@ static void take_outputs(const tk_training *training, tk_dual *dual, tk_block *b
 /* All outputs of a row together. */
 
 /* The row's alphas after a step, and their largest change; NULL: none. */
-static const double *joint_step(const tk_training *training, const tk_dual *dual, tk_block *block, int64_t i, double q,
-                                double *largest)
+static const double *joint_step(const tk_training *training, const tk_dual *dual, const tk_block *block, int64_t i,
+                                double q, double *largest)
 {
     const tk_targets *targets = training->targets;
     const int32_t n = targets->n_outputs;
@@ -175,18 +155,6 @@ static double joint_sweep(const tk_training *training, tk_dual *dual, tk_block *
     return largest;
 }
 
-/* Leaves in the block the rows that a first step would change. */
-static void keep_movable_rows(const tk_training *training, const tk_dual *dual, tk_block *block)
-{
-    int64_t n = 0;
-    for (int64_t i = 0; i < block->n; i++) {
-        double largest = 0;
-        if (joint_step(training, dual, block, i, dual->C, &largest))
-            tk_move_row(training, block, n++, i);
-    }
-    block->n = n;
-}
-
 static void sweep_rows(const tk_training *training, tk_dual *dual, tk_block *block)
 {
     const int64_t n_outputs = training->targets->n_outputs;
@@ -205,17 +173,16 @@ static void sweep_rows(const tk_training *training, tk_dual *dual, tk_block *blo
         }
 }
 
-/* The steps depend on one another, row after row: one thread takes them. */
-static void take_rows(const tk_training *training, tk_dual *dual, tk_block *block)
+/* What is to be known of a row before the block is swept. */
+static void see_row(const tk_training *training, const tk_block *block, int64_t i, void *state)
 {
-    if (block->me == 0)
-        keep_movable_rows(training, dual, block);
-    tk_tell(training, block);
-    if (block->n == 0)
-        return;
-    make_gram(training, block);
-    if (block->me == 0)
-        sweep_rows(training, dual, block);
+    tk_dual *dual = state;
+    const int64_t n_outputs = training->targets->n_outputs;
+    double largest = 0;
+    for (int64_t k = 0; k < n_outputs; k++)
+        dual->margin[block->row[i] * n_outputs + k] = block->margin[i * n_outputs + k];
+    block->wanted[i] = tk_is_joint(training->targets) ? joint_step(training, dual, block, i, dual->C, &largest) != NULL
+                                                      : is_movable(training, dual, block, i);
 }
 
 void tk_dual_pass(const tk_training *training, int64_t first, int64_t last, tk_dual *dual, int32_t me)
@@ -227,14 +194,17 @@ void tk_dual_pass(const tk_training *training, int64_t first, int64_t last, tk_d
             TK_PREFETCH(dual->alpha + training->rows->order[b] * n_outputs);
             TK_PREFETCH(dual->margin + training->rows->order[b] * n_outputs);
         }
-        tk_next_block(training, i, last, NULL, &block);
-        for (int64_t b = 0; me == 0 && b < block.n; b++)
-            for (int64_t k = 0; k < n_outputs; k++)
-                dual->margin[block.row[b] * n_outputs + k] = block.margin[b * n_outputs + k];
-        if (tk_is_joint(training->targets))
-            take_rows(training, dual, &block);
-        else
+        tk_next_block(training, i, last, NULL, &block, see_row, dual);
+        if (me == 0)
+            tk_keep_wanted(training, &block);
+        tk_tell(training, &block);
+        if (block.n == 0)
+            continue;
+        tk_make_gram(training, &block);
+        if (!tk_is_joint(training->targets))
             take_outputs(training, dual, &block);
+        else if (me == 0) /* the steps depend on one another, row after row */
+            sweep_rows(training, dual, &block);
         if (me == 0) {
             tk_keep_changed(training, &block);
             dual->changed += block.n;

@@ -6,22 +6,20 @@
 #include "train.h"
 
 /* t_ik: how much of phi(x_i) would lessen the loss of row i, omega_i y_ik times its slope. */
-static void make_slopes(const tk_training *training, tk_block *block)
+static void see_slopes(const tk_training *training, const tk_block *block, int64_t i, void *state)
 {
     const tk_targets *targets = training->targets;
-    const int64_t n = targets->n_outputs;
-    for (int64_t i = 0; i < block->n; i++) {
-        const int64_t row = block->row[i];
-        double *t = block->t + i * n;
-        const double *v = block->margin + i * n;
-        if (tk_is_joint(targets)) {
-            const int32_t y = tk_class_of(targets, row);
-            tk_joint_slopes(targets, v, y, tk_omega(targets, row, y), t);
-            continue;
-        }
-        for (int32_t k = 0; k < n; k++)
-            t[k] = tk_omega(targets, row, k) * tk_sign(targets, row, k) * tk_slope(targets, v[k]);
+    const int64_t n = targets->n_outputs, row = block->row[i];
+    const double *v = block->margin + i * n;
+    double *t = block->t + i * n;
+    (void)state;
+    if (tk_is_joint(targets)) {
+        const int32_t y = tk_class_of(targets, row);
+        tk_joint_slopes(targets, v, y, tk_omega(targets, row, y), t);
+        return;
     }
+    for (int32_t k = 0; k < n; k++)
+        t[k] = tk_omega(targets, row, k) * tk_sign(targets, row, k) * tk_slope(targets, v[k]);
 }
 
 /* |w_k + factor sum_i t_ik phi(x_i)|^2 - |w_k|^2; the outputs are `shrink` times those of the block's margins. */
@@ -69,7 +67,6 @@ static void pegasos_step(const tk_training *training, tk_pegasos *pegasos, tk_bl
     const int32_t n_outputs = targets->n_outputs;
     const double t = (double)++pegasos->t, shrink = t > 1 ? 1 - 1 / t : 1;
     const double eta = pegasos->share / (pegasos->lambda * t);
-    make_slopes(training, block);
     if (pegasos->radius)
         tk_gram(&block->rows, training->update, 0, block->n, block->gram, block->for_gram);
     for (int32_t k = 0; k < n_outputs; k++) {
@@ -97,7 +94,7 @@ void tk_pegasos_pass(const tk_training *training, int64_t first, int64_t last, t
     tk_block block = tk_carve_block(training, me);
     double *step = block.outputs, *back = block.outputs + training->targets->n_outputs;
     for (int64_t i = first; i < last; i += training->block) {
-        tk_next_block(training, i, last, pegasos->scale, &block);
+        tk_next_block(training, i, last, pegasos->scale, &block, see_slopes, NULL);
         if (me == 0)
             pegasos_step(training, pegasos, &block, step, back);
         tk_add_block(training, &block, 1, step, training->w.values);
@@ -112,15 +109,16 @@ void tk_adagrad_pass(const tk_training *training, int64_t first, int64_t last, c
     tk_block block = tk_carve_block(training, me);
     const int32_t *share = training->shares + me;
     for (int64_t i = first; i < last; i += training->block) {
-        tk_next_block(training, i, last, NULL, &block);
+        tk_next_block(training, i, last, NULL, &block, see_slopes, NULL);
         if (me == 0) {
-            make_slopes(training, &block);
             tk_keep_changed(training, &block);
             tk_coefficients(training, &block, 1, NULL);
         }
         tk_tell(training, &block);
+        const double begin = tk_begin_update(training);
         tk_adapt_part(&block.rows, training->update, 0, block.n, state, block.reals, block.for_walk, share[0],
                       share[1]);
+        tk_end_update(training, me, begin);
         tk_meet(training->team, me);
     }
 }

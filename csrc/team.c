@@ -3,6 +3,8 @@
 #endif
 #include "team.h"
 
+#include <time.h>
+
 /* ADD returns the sum. All of them happen in one order, which every thread sees. */
 #if defined(_MSC_VER)
 #include <intrin.h>
@@ -94,4 +96,16 @@ void tk_meet(tk_team *team, int32_t me)
     while (LOAD(&team->round) == round)
         SLEEP(&team->round, round);
     ADD(&team->asleep, -1);
+}
+
+int32_t tk_take(int32_t *next)
+{
+    return ADD(next, 1) - 1;
+}
+
+double tk_seconds(void)
+{
+    struct timespec now;
+    (void)timespec_get(&now, TIME_UTC);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }

@@ -794,11 +794,10 @@ static void test_gram(const test_case *c)
                 }
             check(good, ordered ? "gram of rows in an order" : "gram");
             const array again = new_numbers(n * n, NAN);
+            tk_gram_begin(&rows, &c->maps[FEATURES].c, first, first + n, scratch.data);
             for (int32_t part = 2; part >= 0; part--)
-                tk_gram_part(&rows, &c->maps[FEATURES].c, first, first + n, (double *)again.data, scratch.data, part,
-                             3);
-            for (int32_t part = 0; part < 2; part++)
-                tk_gram_mirror(n, (double *)again.data, part, 2);
+                tk_gram_part(&rows, &c->maps[FEATURES].c, n, (double *)again.data, scratch.data, part * n / 3,
+                             (part + 1) * n / 3);
             check(memcmp(gram.data, again.data, (size_t)gram.bytes) == 0, "gram in parts");
             free_array(again, "parts of gram write their results only");
             free_array(gram, "gram writes its results only");
@@ -932,6 +931,7 @@ static void begin_training(a_training *t, const test_case *c, const a_problem *p
     t->shares[0] = 0;
     t->shares[1] = c->rows->c.n_columns + 1;
     t->c.shares = t->shares;
+    t->c.spent = NULL;
     t->parts[0] = 0;
     t->parts[1] = t->shares[1] / 2;
     t->parts[2] = t->shares[1];

@@ -133,11 +133,11 @@ void tk_adapt_part(const tk_rows *rows, const tk_map *map, int64_t first, int64_
  * rows: zero before the first call; a call leaves zero what the next one wants zero. */
 int64_t tk_gram_scratch_bytes(const tk_rows *rows, int64_t n);
 void tk_gram(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, double *gram, void *scratch);
-/* Only its share of that: rows part, part + parts, ... from the diagonal on. */
-void tk_gram_part(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, double *gram, void *scratch,
-                  int32_t part, int32_t parts);
-/* When all shares are there: what comes before the diagonal in these rows. */
-void tk_gram_mirror(int64_t n, double *gram, int32_t part, int32_t parts);
+/* The same in parts, for threads that have a scratch each: first what is to be known of the n rows, */
+void tk_gram_begin(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, void *scratch);
+/* then the numbers of the rows begin <= i < end of the matrix from the diagonal on, and of the same columns. */
+void tk_gram_part(const tk_rows *rows, const tk_map *map, int64_t n, double *gram, void *scratch, int64_t begin,
+                  int64_t end);
 
 /* Whether n values are all finite and, when that is asked for, none of them is 0. */
 int tk_all_finite(tk_real real, const void *values, int64_t n, int nonzero);
@@ -254,7 +254,8 @@ typedef struct {
     int32_t block;         /* rows whose margins are taken together */
     tk_team *team;         /* NULL: one thread */
     const int32_t *shares; /* [threads + 1] rising from 0 to d + 1: each thread updates the slots whose highest
-                              coordinate is in its range */
+                              coordinate is in its range; */
+    double *spent;         /* NULL; or [threads][8]: the seconds that it takes for that are added to the first number */
     int32_t n_parts;       /* margins are sums over so many ranges of the highest coordinate, */
     const int32_t *parts;  /* [n_parts + 1] which rise from 0 to d + 1 and do not depend on how many threads there are.
                               Where those are as many for each part, a thread reads the slots of one part only, among

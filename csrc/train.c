@@ -12,7 +12,9 @@ enum {
     T,
     REALS,
     GRAM,
+    WANTED,
     KEPT,
+    NEXT,
     N_SHARED,
     GRAM_SCRATCH = N_SHARED,
     PART,
@@ -33,7 +35,9 @@ static void sizes(const tk_rows *rows, int64_t block, int64_t n_outputs, int64_t
     bytes[MARGIN] = bytes[T] = block * n_outputs * 8;
     bytes[REALS] = n_parts * block * width * 8;
     bytes[GRAM] = block * block * 8;
+    bytes[WANTED] = block;
     bytes[KEPT] = 8;
+    bytes[NEXT] = (n_parts + 1) * LINE;
     bytes[GRAM_SCRATCH] = tk_gram_scratch_bytes(rows, block);
     bytes[PART] = n_outputs > 1 ? bytes[GRAM] : 0;
     bytes[F] = bytes[ALPHA] = bytes[SIGN] = bytes[OMEGA] = bytes[TARGET] = block * 8;
@@ -77,7 +81,9 @@ tk_block tk_carve_block(const tk_training *training, int32_t me)
                   .t = at[T],
                   .gram = at[GRAM],
                   .reals = at[REALS],
+                  .wanted = at[WANTED],
                   .kept = at[KEPT],
+                  .next = at[NEXT],
                   .part = at[PART],
                   .f = at[F],
                   .alpha = at[ALPHA],
@@ -94,21 +100,12 @@ tk_block tk_carve_block(const tk_training *training, int32_t me)
     return b;
 }
 
-/* One of several shares of n rows: whole groups of those that are walked at once. */
-static void share_rows(const tk_rows *rows, int64_t n, int64_t me, int64_t shares, int64_t *first, int64_t *last)
-{
-    const int64_t group = rows->walk_dense && n >= 32 * shares ? 32 : 1, groups = (n + group - 1) / group;
-    *first = groups * me / shares * group;
-    *last = groups * (me + 1) / shares * group;
-    *last = *last < n ? *last : n;
-}
-
 static int64_t least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
-enum { LINE = 64, MOST_LINES = 4 };
+enum { MOST_LINES = 4 };
 
 static void fetch(const void *at, int64_t bytes)
 {
@@ -142,25 +139,6 @@ static void fetch_rows(const tk_training *training, int64_t first, int64_t last)
     }
 }
 
-/* This thread's part of the outputs f: some of the parts of them for some of the rows. */
-static void take_part(const tk_training *training, int64_t first, int64_t last, const tk_block *block)
-{
-    const int64_t width = training->w.width, real = training->rows->real == TK_FLOAT64 ? 8 : 4;
-    /* Either threads are as many for each part, and each sees its part only, or each sees all of them. */
-    const int32_t teams = block->n_threads % training->n_parts == 0 ? training->n_parts : 1;
-    const int32_t team = block->me * teams / block->n_threads, members = block->n_threads / teams;
-    const int32_t part = team * (training->n_parts / teams);
-    const tk_parts parts = {training->n_parts / teams, training->parts + part, training->block * width};
-    int64_t begin, end, next, next_end;
-    share_rows(training->rows, block->n, block->me % members, members, &begin, &end);
-    share_rows(training->rows, least(last - first - block->n, training->block), block->me % members, members, &next,
-               &next_end);
-    fetch_rows(training, first + block->n + next, first + block->n + next_end);
-    if (begin < end)
-        tk_dot_parts(training->rows, training->margin, first + begin, first + end, &training->w,
-                     (char *)block->reals + (part * parts.stride + begin * width) * real, block->for_walk, &parts);
-}
-
 static double output(const tk_training *training, const tk_block *block, int64_t i, int32_t k)
 {
     const int64_t width = training->w.width;
@@ -172,20 +150,70 @@ static double output(const tk_training *training, const tk_block *block, int64_t
     return f;
 }
 
-void tk_next_block(const tk_training *training, int64_t first, int64_t last, const double *scale, tk_block *block)
+/* A block under way: its first row, and what tk_next_block was told. */
+typedef struct {
+    int64_t first, last;
+    const double *scale;
+    tk_see *see;
+    void *state;
+} block_call;
+
+static void see_rows(const tk_training *training, const block_call *call, tk_block *block, int64_t begin, int64_t end)
 {
     const tk_targets *targets = training->targets;
     const int32_t n_outputs = targets->n_outputs;
-    block->n = least(last - first, training->block);
-    take_part(training, first, last, block);
-    tk_meet(training->team, block->me);
-    for (int64_t i = 0; block->me == 0 && i < block->n; i++) {
-        const int64_t row = block->row[i] = training->rows->order[first + i];
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t row = block->row[i] = training->rows->order[call->first + i];
         for (int32_t k = 0; k < n_outputs; k++)
             block->margin[i * n_outputs + k] =
-                (scale ? scale[k] : 1) * output(training, block, i, k) * tk_sign(targets, row, k)
+                (call->scale ? call->scale[k] : 1) * output(training, block, i, k) * tk_sign(targets, row, k)
                 - tk_target(targets, row, k);
+        call->see(training, block, i, call->state);
     }
+}
+
+/* Rows whose outputs a thread takes at once: as few as are walked together, or all if nobody else is there. */
+static int64_t piece_of(const tk_training *training, const tk_block *block)
+{
+    const int dense = training->rows->walk_dense;
+    return block->n_threads == 1 ? training->block : dense && training->w.width > 1 ? 32 : 8;
+}
+
+/* Outputs of some rows, of some of the parts. */
+static void take_margins(const tk_training *training, const block_call *call, tk_block *block, int64_t begin,
+                         int64_t end, int32_t part, int32_t n_parts)
+{
+    const int64_t width = training->w.width, real = training->rows->real == TK_FLOAT64 ? 8 : 4;
+    const tk_parts parts = {n_parts, training->parts + part, training->block * width};
+    const int64_t following = call->first + training->block; /* the next block */
+    fetch_rows(training, least(following + begin, call->last), least(following + end, call->last));
+    tk_dot_parts(training->rows, training->margin, call->first + begin, call->first + end, &training->w,
+                 (char *)block->reals + (part * parts.stride + begin * width) * real, block->for_walk, &parts);
+}
+
+void tk_next_block(const tk_training *training, int64_t first, int64_t last, const double *scale, tk_block *block,
+                   tk_see *see, void *state)
+{
+    const block_call call = {first, last, scale, see, state};
+    /* Either threads are as many for each part, and each begins with its own, or each sees all of them. */
+    const int32_t teams = block->n_threads % training->n_parts == 0 ? training->n_parts : 1;
+    const int32_t together = training->n_parts / teams, team = block->me * teams / block->n_threads;
+    const int64_t n = block->n = least(last - first, training->block), piece = piece_of(training, block);
+    for (int32_t other = 0; other < teams; other++) {
+        const int32_t of = (team + other) % teams;
+        for (int64_t begin; (begin = piece * tk_take(block->next + of * (LINE / 4))) < n;) {
+            take_margins(training, &call, block, begin, least(begin + piece, n), of * together, together);
+            if (teams == 1)
+                see_rows(training, &call, block, begin, least(begin + piece, n));
+        }
+    }
+    tk_meet(training->team, block->me);
+    if (teams > 1) {
+        see_rows(training, &call, block, n * block->me / block->n_threads, n * (block->me + 1) / block->n_threads);
+        tk_meet(training->team, block->me);
+    }
+    for (int32_t of = 0; block->me == 0 && of < teams; of++)
+        block->next[of * (LINE / 4)] = 0; /* nobody looks at it before the next barrier */
 }
 
 void tk_tell(const tk_training *training, tk_block *block)
@@ -196,7 +224,8 @@ void tk_tell(const tk_training *training, tk_block *block)
     block->n = *block->kept;
 }
 
-void tk_move_row(const tk_training *training, tk_block *block, int64_t to, int64_t from)
+/* Row `from` of the block becomes row `to`. */
+static void move_row(const tk_training *training, tk_block *block, int64_t to, int64_t from)
 {
     const int64_t n_outputs = training->targets->n_outputs;
     if (to == from)
@@ -208,17 +237,37 @@ void tk_move_row(const tk_training *training, tk_block *block, int64_t to, int64
     }
 }
 
+void tk_keep_wanted(const tk_training *training, tk_block *block)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < block->n; i++)
+        if (block->wanted[i])
+            move_row(training, block, n++, i);
+    block->n = n;
+}
+
 void tk_keep_changed(const tk_training *training, tk_block *block)
 {
     const int64_t n_outputs = training->targets->n_outputs;
-    int64_t n = 0;
-    for (int64_t i = 0; i < block->n; i++)
+    for (int64_t i = 0; i < block->n; i++) {
+        block->wanted[i] = 0;
         for (int64_t k = 0; k < n_outputs; k++)
-            if (block->t[i * n_outputs + k] != 0) {
-                tk_move_row(training, block, n++, i);
-                break;
-            }
-    block->n = n;
+            block->wanted[i] |= block->t[i * n_outputs + k] != 0;
+    }
+    tk_keep_wanted(training, block);
+}
+
+void tk_make_gram(const tk_training *training, tk_block *block)
+{
+    enum { ROWS = 8 }; /* their columns are cache lines of other rows */
+    int32_t *next = block->next + training->n_parts * (LINE / 4);
+    const int64_t n = block->n;
+    tk_gram_begin(&block->rows, training->update, 0, n, block->for_gram);
+    for (int64_t begin; (begin = ROWS * (int64_t)tk_take(next)) < n;)
+        tk_gram_part(&block->rows, training->update, n, block->gram, block->for_gram, begin, least(begin + ROWS, n));
+    tk_meet(training->team, block->me);
+    if (block->me == 0)
+        *next = 0; /* as above */
 }
 
 void tk_coefficients(const tk_training *training, tk_block *block, double factor, const double *factors)
@@ -235,6 +284,17 @@ void tk_coefficients(const tk_training *training, tk_block *block, double factor
         }
 }
 
+double tk_begin_update(const tk_training *training)
+{
+    return training->spent ? tk_seconds() : 0;
+}
+
+void tk_end_update(const tk_training *training, int32_t me, double begin)
+{
+    if (training->spent)
+        training->spent[me * 8] += tk_seconds() - begin;
+}
+
 void tk_add_block(const tk_training *training, tk_block *block, double factor, const double *factors, void *table)
 {
     const tk_table to = {table, training->w.width};
@@ -242,6 +302,8 @@ void tk_add_block(const tk_training *training, tk_block *block, double factor, c
     if (block->me == 0)
         tk_coefficients(training, block, factor, factors);
     tk_tell(training, block);
+    const double begin = tk_begin_update(training);
     tk_add_part(&block->rows, training->update, 0, block->n, &to, block->reals, block->for_walk, share[0], share[1]);
+    tk_end_update(training, block->me, begin);
     tk_meet(training->team, block->me);
 }

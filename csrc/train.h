@@ -19,7 +19,9 @@ typedef struct {
     double *t;         /* [block][K] the coefficients that a step makes of them */
     double *gram;      /* [block][block] */
     void *reals;       /* [n_parts][block][width] outputs, or [block][width] coefficients, in the type of the rows */
+    uint8_t *wanted;   /* [block] whether a step has a use for the row */
     int64_t *kept;     /* [1] how many rows are left */
+    int32_t *next;     /* [n_parts + 1][LINE / 4] pieces of work that have been taken: of margins, of the Gram matrix */
     double *part;      /* own: [block][block] the same for some of the rows */
     double *f, *alpha; /* own: [block] of one output of these, */
     double *sign, *omega, *target; /* own: [block] and what is asked of it */
@@ -29,20 +31,31 @@ typedef struct {
     int32_t me, n_threads;
 } tk_block;
 
+enum { LINE = 64 }; /* bytes that threads had better not share */
+
 tk_block tk_carve_block(const tk_training *training, int32_t me);
 
+/* What a step makes of row i of a block and its margins, whatever the others are; in any thread. */
+typedef void tk_see(const tk_training *training, const tk_block *block, int64_t i, void *state);
+
 /* The rows from order[first] on, but before order[last], and their margins under w, or scale_k * w_k. All threads call
- * it; rows and margins are there for thread 0 when it returns, for the others after the next barrier. */
-void tk_next_block(const tk_training *training, int64_t first, int64_t last, const double *scale, tk_block *block);
+ * it; rows, margins and what `see` has made of each are there when it returns. */
+void tk_next_block(const tk_training *training, int64_t first, int64_t last, const double *scale, tk_block *block,
+                   tk_see *see, void *state);
 
-/* Row `from` of the block becomes row `to`. */
-void tk_move_row(const tk_training *training, tk_block *block, int64_t to, int64_t from);
-
-/* Keeps the rows that have a coefficient other than 0. */
+/* Keeps the rows that are wanted; and those that have a coefficient other than 0. For one thread. */
+void tk_keep_wanted(const tk_training *training, tk_block *block);
 void tk_keep_changed(const tk_training *training, tk_block *block);
+
+/* The block's Gram matrix, [n][n]. All threads call it. */
+void tk_make_gram(const tk_training *training, tk_block *block);
 
 /* factor * factors_k * t_k (NULL: all 1) in the type of the rows; 0 for the padding. For one thread. */
 void tk_coefficients(const tk_training *training, tk_block *block, double factor, const double *factors);
+
+/* When a thread begins to update its slots, and when it has done so: see tk_training's spent. */
+double tk_begin_update(const tk_training *training);
+void tk_end_update(const tk_training *training, int32_t me, double begin);
 
 /* What one thread does alone ends with this: the others learn how many rows are left in the block. */
 void tk_tell(const tk_training *training, tk_block *block);

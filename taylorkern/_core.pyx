@@ -126,6 +126,7 @@ cdef extern from "tk.h" nogil:
         int32_t block
         tk_team *team
         const int32_t *shares
+        double *spent
         int32_t n_parts
         const int32_t *parts
         void *scratch
@@ -757,8 +758,9 @@ cdef bint _bad_shares(const int32_t[::1] shares, Py_ssize_t n_columns):
 cdef class Training:
     """Rows and what is asked of them, tables w [n_slots, width] to train, and the scratch of a pass.
 
-    There are as many threads as `shares` has ranges: each updates the slots whose highest coordinate is in its own.
-    Margins are sums over the ranges of `parts`, on which, other than on `shares`, results depend; None: one range.
+    There are as many threads as `shares` has ranges: each updates the slots whose highest coordinate is in its own. They
+    may be others in each pass. How many seconds that takes is added to the first of the eight numbers that each thread
+    has in `spent` (OUT). Margins are sums over the ranges of `parts`, on which, other than on `shares`, results depend; None: one range.
 
     The order of the rows is set at each epoch. Tables beyond the number of outputs are padding.
     """
@@ -771,11 +773,12 @@ cdef class Training:
     cdef readonly Targets targets
     cdef unsigned char[::1] scratch
     cdef const int32_t[::1] shares, parts
+    cdef double[:, ::1] spent
     cdef int32_t whole[2]
 
     def __init__(self, Rows rows not None, Map margin not None, Map update not None, w, Targets targets not None,
                  int32_t block, unsigned char[::1] scratch, const int32_t[::1] shares not None,
-                 const int32_t[::1] parts=None):
+                 const int32_t[::1] parts=None, double[:, ::1] spent=None):
         if rows.n_columns != margin.n_columns or w.ndim != 2 or w.shape[0] != rows.slots(margin):
             raise ValueError("rows, map and table do not belong together")
         if update.n_slots != margin.n_slots or update.n_columns != margin.n_columns or w.itemsize != rows.itemsize:
@@ -794,6 +797,11 @@ cdef class Training:
             self.team.core[i] = -1
         self.shares = shares
         self.c.shares = &shares[0]
+        self.spent, self.c.spent = spent, NULL
+        if spent is not None:
+            if spent.shape[0] != n_threads or spent.shape[1] != 8:
+                raise ValueError("spent does not belong to as many threads")
+            self.c.spent = &spent[0, 0]
         self.whole[0], self.whole[1] = 0, rows.n_columns + 1
         self.c.parts, self.c.n_parts = self.whole, 1
         if parts is not None:
@@ -819,6 +827,8 @@ cdef class Training:
             raise ValueError(f"there is no thread {me}")
         if self.rows.c.order == NULL or not 0 <= first <= last <= self.rows.n_rows:
             raise ValueError(f"rows {first} to {last} are not there")
+        if _bad_shares(self.shares, self.rows.n_columns):
+            raise ValueError("shares do not go from 0 to d + 1")
         if self.scratch.shape[0] < training_scratch_bytes(
                 self.rows, self.c.block, self.targets.n_outputs, self.c.w.width, self.c.n_parts, self.team.n):
             raise ValueError("scratch is too small")

@@ -35,7 +35,7 @@ class Dual:
         expansion = problem.expansion
         self.team = problem.team()
         maps = expansion.margin, expansion.update
-        training, self.rows = problem.training(self.table, self.block, *maps, n_threads=self.team.n)
+        training, self.rows = problem.training(self.table, self.block, *maps, team=self.team)
         self.state = _core.Dual(training, problem.C, self.alpha, self.margin, self.norm2, self.live, self.sweeps)
         self.active = np.arange(n, dtype=np.int32)
         terms = problem.terms(self.margin, self.alpha)

@@ -42,7 +42,7 @@ class Pegasos:
             problem.add(self.w, alpha, problem.expansion.features)
             t, norm2 = max(t, n_blocks), squared_norms(self.w)[:n_outputs]
         self.team = problem.team()
-        self.training, self.rows = problem.training(self.w, self.block, n_threads=self.team.n)
+        self.training, self.rows = problem.training(self.w, self.block, team=self.team)
         self.share, self.radius = n_blocks / problem.n_rows, radius
         self.scale, self.norm2, self.shift = np.ones(n_outputs), norm2, np.zeros(n_outputs)
         self.t, self.n_averaged, self.epochs = t, 0, 0
@@ -136,7 +136,7 @@ class Adagrad:
             _grown(table, problem, fill) for table, fill in zip(stream[:3], (0, self.floor, 0), strict=True)
         )
         self.block, self.team = adagrad_block(problem), problem.team(ADAGRAD_STEPS)
-        self.training, self.rows = problem.training(self.w, self.block, n_threads=self.team.n)
+        self.training, self.rows = problem.training(self.w, self.block, team=self.team)
         if np.isnan(self.eta):
             self.eta = self._search() if problem.n_rows >= SEARCH_FROM else UNSEARCHED
         self.epochs, self._reached, self._better = 0, np.inf, np.ones(problem.n_outputs, dtype=bool)

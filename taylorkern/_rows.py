@@ -14,6 +14,7 @@ import numpy as np
 
 from . import _core
 from ._expansion import MAX_COLUMNS, PASS_MONOMIALS, passes
+from ._threads import cut_evenly
 
 # A dense walk visits a monomial this many times faster than a sparse one (bench/micro.py: Walk).
 DENSE_GAIN = 5
@@ -283,16 +284,15 @@ class Rows:
 
     def shares(self, expansion, n, width=1):
         """Coordinates from 0 to d + 1, in n ranges: monomials that have their highest in one take about as long."""
-        d = self.n_columns
-        if n == 1:
-            return np.array([0, d + 1], dtype=np.int32)
+        return cut_evenly(self.costs(expansion, width), n) if n > 1 else np.array([0, self.n_columns + 1], np.int32)
+
+    def costs(self, expansion, width=1):
+        """About what the monomials cost that have each coordinate as their highest."""
         cost = self._cost_of_highest(expansion.degree)
         # Slots beyond the second cache take about twice as long.
-        far = expansion.ranks[expansion.degree, : d + 1] * (width * self.dtype.itemsize) > SECOND_CACHE
-        cost[far] *= 2
-        walked = np.cumsum(cost)
-        cuts = np.searchsorted(walked - cost / 2, walked[-1] * np.arange(1, n) / n)
-        return np.array([0, *np.minimum(cuts, d + 1), d + 1], dtype=np.int32)
+        ends = expansion.ranks[expansion.degree, : self.n_columns + 1] * (width * self.dtype.itemsize)
+        cost[ends > SECOND_CACHE] *= 2
+        return cost
 
     def _cost_of_highest(self, degree):
         """What monomials cost that have each coordinate as their highest, in a sample of the rows.

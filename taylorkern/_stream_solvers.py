@@ -39,7 +39,7 @@ class StreamDual:
     def take(self, problem, first):
         """One pass over a chunk whose first row has this number."""
         maps = problem.expansion.margin, problem.expansion.update
-        training, rows = problem.training(self.table, self.block, *maps, n_threads=self.team.n)
+        training, rows = problem.training(self.table, self.block, *maps, team=self.team)
         alpha, margin = self.alpha[first : first + problem.n_rows], np.zeros((problem.n_rows, problem.n_outputs))
         state = _core.Dual(training, problem.C, alpha, margin, self.norm2, self.live, Dual.sweeps)
         rows.set_order(problem.shuffled(self.random))
@@ -98,7 +98,7 @@ class StreamPegasos:
 
     def take(self, problem, first):
         """One pass over a chunk whose first row has this number."""
-        training, rows = problem.training(self.w, Pegasos.block, n_threads=self.team.n)
+        training, rows = problem.training(self.w, Pegasos.block, team=self.team)
         vectors = self.alpha[first : first + problem.n_rows], self.scale, self.norm2
         state = _core.Pegasos(training, self.lambda_, self.share, self.radius, *vectors, self.t)
         state.begin_average(self.average, self.shift)
@@ -172,7 +172,7 @@ class StreamAdagrad:
         self.n_seen += problem.n_rows
         self.n_different = max(self.n_different, first + problem.n_rows)
         block = adagrad_block(problem)
-        training, rows = problem.training(self.w, block, n_threads=self.team.n)
+        training, rows = problem.training(self.w, block, team=self.team)
         state = _core.Adagrad(training, self.squares, self.eta, self.unit)
         rows.set_order(problem.together(self.random.permutation(problem.n_rows)))
         lambda_ = 1 / (problem.C * self.n_different)

@@ -1,8 +1,13 @@
 """Threads that run one pass of the C core together."""
 
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from numbers import Integral
 from threading import Barrier, BrokenBarrierError, Event
+
+import numpy as np
+
+LEAST_SPENT = 1e-3  # seconds of all threads from which on they tell something
 
 
 def check_jobs(n_jobs):
@@ -12,6 +17,50 @@ def check_jobs(n_jobs):
     from joblib import effective_n_jobs
 
     return effective_n_jobs(n_jobs)
+
+
+def cut_evenly(cost, n):
+    """Where to cut a line of things into n pieces that cost about the same: [n + 1] from 0 to its end."""
+    sums = np.cumsum(cost)
+    cuts = np.searchsorted(sums - cost / 2, sums[-1] * np.arange(1, n) / n)
+    return np.array([0, *np.minimum(cuts, len(cost)), len(cost)], dtype=np.int32)
+
+
+class Shares:
+    """Which slots each of n threads updates: those whose highest coordinate is in its range.
+
+    Nothing but time depends on it. What slots cost is a guess at first, and is corrected by the time that they take.
+
+    Parameters
+    ----------
+    cost : ndarray
+        Of the slots that have each coordinate as their highest.
+    n : int
+        Threads.
+
+    Attributes
+    ----------
+    ranges : ndarray of int32 of shape (n + 1,)
+        Where they begin and end.
+    spent : ndarray of shape (n, 8)
+        The seconds that each has taken since they were set, in a cache line of its own.
+    """
+
+    def __init__(self, cost, n):
+        self.cost = np.array(cost, dtype=np.float64)
+        self.ranges = cut_evenly(self.cost, n)
+        self.spent = np.zeros((n, 8))
+
+    def adjust(self):
+        """Set ranges anew when those before have been used for a while."""
+        seconds = self.spent[:, 0]
+        if len(seconds) == 1 or not seconds.sum() >= LEAST_SPENT or not seconds.min() > 0:
+            return
+        for (first, end), taken in zip(pairwise(self.ranges.tolist()), seconds.tolist(), strict=True):
+            part = self.cost[first:end]
+            part *= taken / max(part.sum(), np.finfo(np.float64).tiny)
+        self.ranges[:] = cut_evenly(self.cost, len(seconds))
+        seconds[:] = 0
 
 
 class Team:
@@ -24,7 +73,11 @@ class Team:
     ----------
     n : int
         How many there are: those that were asked for, or one, the caller's, where the system does not give as many.
+    shares : Shares or None
+        Which slots each of them updates, for the training at hand.
     """
+
+    shares: Shares | None = None
 
     def __init__(self, n):
         self.n = 1
@@ -78,3 +131,5 @@ class Team:
         for error in [*errors, interrupt]:
             if error is not None:
                 raise error
+        if self.shares is not None:
+            self.shares.adjust()
