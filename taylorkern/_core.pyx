@@ -758,9 +758,10 @@ cdef bint _bad_shares(const int32_t[::1] shares, Py_ssize_t n_columns):
 cdef class Training:
     """Rows and what is asked of them, tables w [n_slots, width] to train, and the scratch of a pass.
 
-    There are as many threads as `shares` has ranges: each updates the slots whose highest coordinate is in its own. They
-    may be others in each pass. How many seconds that takes is added to the first of the eight numbers that each thread
-    has in `spent` (OUT). Margins are sums over the ranges of `parts`, on which, other than on `shares`, results depend; None: one range.
+    There are as many threads as `shares` has ranges: each updates the slots whose highest coordinate is in its own.
+    They may be others in each pass. How many seconds that takes is added to the first of the eight numbers that each
+    thread has in `spent` (OUT). Margins are sums over the ranges of `parts`, on which, other than on `shares`, results
+    depend; None: one range.
 
     The order of the rows is set at each epoch. Tables beyond the number of outputs are padding.
     """
