@@ -199,14 +199,12 @@ void tk_shrink(tk_real real, const tk_adaptive *state, double factor, int64_t fi
     sets[in_use].kernels->real[real].shrink(state, factor, first, last);
 }
 
-static int64_t gram_bytes(const tk_rows *rows, int64_t n)
-{
-    return 32 * n + 8 * (int64_t)rows->n_columns;
-}
-
 int64_t tk_gram_scratch_bytes(const tk_rows *rows, int64_t n)
 {
-    return gram_bytes(rows, n) + (rows->next ? tk_gram_scratch_bytes(rows->next, n) : 0);
+    int64_t n_forms = 0;
+    for (const tk_rows *form = rows; form; form = form->next)
+        n_forms++;
+    return 8 * (rows->n_columns + n_forms * TK_GRAM_ROW * n);
 }
 
 void tk_gram(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, double *gram, void *scratch)
@@ -217,22 +215,19 @@ void tk_gram(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last
 
 void tk_gram_begin(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, void *scratch)
 {
-    char *memory = scratch;
+    int number = 0;
     for (const tk_rows *form = rows; form; form = form->next) {
         const tk_rows same = tk_form(form, rows);
-        sets[in_use].kernels->real[rows->real].gram_begin(&same, map, first, last, memory);
-        memory += gram_bytes(form, last - first);
+        sets[in_use].kernels->real[rows->real].gram_begin(&same, map, first, last, scratch, number++);
     }
 }
 
 void tk_gram_part(const tk_rows *rows, const tk_map *map, int64_t n, double *gram, void *scratch, int64_t begin,
                   int64_t end)
 {
-    char *memory = scratch;
-    for (const tk_rows *form = rows; form; form = form->next) {
-        sets[in_use].kernels->real[rows->real].gram(form, map, n, gram, memory, begin, end, form != rows);
-        memory += gram_bytes(form, n);
-    }
+    int number = 0;
+    for (const tk_rows *form = rows; form; form = form->next)
+        sets[in_use].kernels->real[rows->real].gram(form, map, n, gram, scratch, begin, end, number++);
 }
 
 void tk_add_multiple(double *f, double by, const double *q, int64_t n)

@@ -15,7 +15,7 @@ typedef struct {
     void (*adapt)(const tk_rows *, const tk_map *, int64_t, int64_t, const tk_adaptive *, const void *, void *, int32_t,
                   int32_t);
     void (*shrink)(const tk_adaptive *, double, int64_t, int64_t);
-    void (*gram_begin)(const tk_rows *, const tk_map *, int64_t, int64_t, void *);
+    void (*gram_begin)(const tk_rows *, const tk_map *, int64_t, int64_t, void *, int);
     void (*gram)(const tk_rows *, const tk_map *, int64_t, double *, void *, int64_t, int64_t, int);
 } tk_verbs;
 
@@ -24,6 +24,8 @@ typedef struct {
     void (*add_multiple)(double *, double, const double *, int64_t);
     tk_verbs real[2]; /* indexed by tk_real */
 } tk_kernels;
+
+enum { TK_GRAM_ROW = 4 }; /* numbers of 8 bytes that are kept of each row, in each form, for a Gram matrix */
 
 /* Soon to be read: memory that large data has in no cache. */
 #if defined(__GNUC__)
