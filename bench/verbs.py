@@ -1,4 +1,4 @@
-"""The core's verbs on blocks of rows as training calls them, and made-up rows to call them on."""
+"""The core's verbs on rows as training and prediction call them, and made-up rows to call them on."""
 
 import numpy as np
 from scipy import sparse
@@ -7,7 +7,7 @@ from taylorkern import _core
 from taylorkern._expansion import Expansion, padded
 from taylorkern._loss import LABEL_LOSSES
 from taylorkern._problem import Problem
-from taylorkern._rows import Rows
+from taylorkern._rows import Rows, dot_rows
 from taylorkern._shift import choose_shift
 from taylorkern._train import SOLVERS
 
@@ -26,7 +26,7 @@ class Verbs:
     n_outputs : int
         K.
     block : int
-        Rows of one call; all of them when 0.
+        Rows of one call, as in training; 0: all of them, as in prediction and objectives.
     """
 
     def __init__(self, X, expansion, n_outputs=1, block=BLOCK):
@@ -42,10 +42,12 @@ class Verbs:
         self.t = (1e-3 * rng.standard_normal((n_rows, width))).astype(X.dtype)
         self.out = np.empty((n_rows, width), dtype=X.dtype)
         self.scratch = self.rows.scratch()
-        self.blocks = [(i, min(i + (block or n_rows), n_rows)) for i in range(0, n_rows, block or n_rows)]
+        self.blocks = [(i, min(i + block, n_rows)) for i in range(0, n_rows, block)] if block else []
 
     def margins(self):
         """Of all rows, block after block."""
+        if not self.blocks:
+            return dot_rows(self.rows, self.expansion, self.expansion.margin, self.table)
         for first, last in self.blocks:
             part = self.out[first:last]
             _core.dot(self.rows.core, self.expansion.margin, first, last, self.table, part, self.scratch)

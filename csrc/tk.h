@@ -311,6 +311,11 @@ void tk_own_slots(const tk_map *map, const int32_t *own, const int64_t *own_rank
 /* Brings n < 2^31 rows into a random order, by as many random numbers. */
 void tk_shuffle(int32_t *rows, int64_t n, const uint32_t *draws);
 
+/* order[i - first]: where the rows first <= i < last < 2^31 of a CSR matrix are stored, those with the same last
+ * columns one after the other. Such rows meet what those before them have brought into the caches, for a row's last
+ * columns tell where in a table its slots are. Scratch: [2 (last - first)]. */
+void tk_sort_rows(const tk_rows *rows, int64_t first, int64_t last, int32_t *order, uint64_t *scratch);
+
 /* What is wrong with the structure of a compressed sparse matrix (CSR; CSC with rows and columns exchanged). */
 typedef enum {
     TK_CANONICAL = 0, /* nothing: indices rise strictly within each row */

@@ -4,7 +4,7 @@ Arguments are IN unless marked OUT. Everything handed over here has been validat
 is checked again is only what keeps C inside its arrays when a caller in this package has a bug.
 """
 
-from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uintptr_t
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
 
 
 cdef extern from "tk.h" nogil:
@@ -195,6 +195,7 @@ cdef extern from "tk.h" nogil:
     void tk_own_slots(const tk_map *map, const int32_t *own, const int64_t *own_ranks, int64_t width, int32_t first,
                       int32_t last, int64_t *slots)
     void tk_shuffle(int32_t *rows, int64_t n, const uint32_t *draws)
+    void tk_sort_rows(const tk_rows *rows, int64_t first, int64_t last, int32_t *order, uint64_t *scratch)
     tk_structure tk_check_structure(const void *indptr, const void *indices, int wide, int64_t n_major,
                                     int64_t n_minor, int64_t n_stored, int64_t *at)
     int tk_n_instruction_sets()
@@ -594,7 +595,7 @@ def shift_rows(Rows rows, int64_t first, int64_t last, const real[:, ::1] by, co
 
     Without indices: how many entries each row has (OUT: indptr[first + 1 ..], and beyond, when columns are left out).
     With them: its entries (OUT: indices, data), from indptr[i] on; or, to append where they have not been counted, one
-    row after the other from indptr[first] on (OUT: indptr[first + 1 ..], too): for CSR that is not in cells.
+    row after the other from indptr[first] on (OUT: indptr[first + 1 ..], too): for rows that are not in cells.
     """
     cdef tk_shift shift
     cdef uint8_t[::1] scratch
@@ -632,9 +633,13 @@ def shift_rows(Rows rows, int64_t first, int64_t last, const real[:, ::1] by, co
     if indices is not None:
         end = indptr[last]
         if append:
-            if rows.c.indptr == NULL or rows.c.order != NULL or cell is not None:
+            if rows.c.order != NULL or cell is not None:
                 raise ValueError("the entries of such rows have to be counted before")
-            end = indptr[first] + rows.c.indptr[last] - rows.c.indptr[first] + (last - first) * moved.shape[0]
+            end = indptr[first]
+            if rows.c.indptr == NULL:
+                end += (last - first) * rows.n_columns
+            else:
+                end += rows.c.indptr[last] - rows.c.indptr[first] + (last - first) * moved.shape[0]
         if indices.shape[0] < end or data.shape[0] < end:
             raise ValueError("there is no room for the entries")
         if indices.shape[0] == 0:
@@ -970,6 +975,17 @@ def shuffle(int32_t[::1] rows, const uint32_t[::1] draws):
     if rows.shape[0]:
         with nogil:
             tk_shuffle(&rows[0], rows.shape[0], &draws[0])
+
+
+def sort_rows(Rows rows, int64_t first, int64_t last, int32_t[::1] order, uint64_t[:, ::1] scratch):
+    """Where the rows first to last - 1 are stored, those with the same last columns together (OUT: order)."""
+    if rows.indptr is None or rows.n_stored >= 2**31 or not 0 <= first <= last <= rows.n_rows:
+        raise ValueError(f"rows {first} to {last} are not there, or not stored as they have to be")
+    if order.shape[0] != last - first or scratch.shape[0] < 2 or scratch.shape[1] < last - first:
+        raise ValueError("order or scratch has not the room that it has to have")
+    if first < last:
+        with nogil:
+            tk_sort_rows(&rows.c, first, last, &order[0], &scratch[0, 0])
 
 
 STRUCTURE_PROBLEMS = {

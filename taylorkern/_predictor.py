@@ -5,7 +5,7 @@ import os
 import numpy as np
 
 from ._model_reader import check_format, decode
-from ._rows import Csr, Rows, dot_rows, is_csr, share_out
+from ._rows import SORT_FROM, Csr, Rows, dot_rows, is_csr, share_out
 from ._safetensors import Reader
 from ._shift import CHUNK
 
@@ -26,30 +26,37 @@ def outputs(X, model, n_outputs, n_jobs=1):
     n_jobs : int, default=1
         Threads.
     """
-    expansion, table, shift = model._expansion, model._table, model._shift
-    n_rows, dtype = X.shape[0], table.dtype
-    values = np.empty((n_rows, n_outputs), dtype=dtype)
-    step = CHUNK if n_jobs == 1 else int(np.clip(-(-n_rows // (PARTS * n_jobs)), LEAST, CHUNK))
+    n_rows = X.shape[0]
+    parts, step = (PARTS, CHUNK) if model._table.nbytes <= SORT_FROM else (SORTED_PARTS, SORTED_CHUNK)
+    if n_jobs > 1:
+        step = int(np.clip(-(-n_rows // (parts * n_jobs)), LEAST, step))
     if is_csr(X):
         X = Csr(X.data, X.indices, X.indptr, X.shape)
+    if n_rows <= step:
+        return _outputs_of(X, model)[:, :n_outputs]
+    values = np.empty((n_rows, n_outputs), dtype=model._table.dtype)
 
     def take(starts):
         for first in starts:
             last = min(first + step, n_rows)
-            part = X
-            if step < n_rows:
-                part = X[first:last] if isinstance(X, np.ndarray) else X.part(first, last)
-            if part.dtype != dtype:
-                part = part.astype(dtype)
-            rows = Rows(part) if shift is None else shift.rows(part)
-            if rows.core.indptr is not None:
-                expansion.check_row(rows.core.max_nonzeros)
-            rows.walk_dense(model._walk_dense)  # as in training: a row's value does not depend on those beside it
-            values[first:last] = dot_rows(rows, expansion, expansion.margin, table)[:, :n_outputs]
+            part = X[first:last] if isinstance(X, np.ndarray) else X.part(first, last)
+            values[first:last] = _outputs_of(part, model)[:, :n_outputs]
 
     starts = range(0, n_rows, step)
-    share_out(take, iter(starts), min(n_jobs, max(len(starts), 1)))
+    share_out(take, iter(starts), min(n_jobs, len(starts)))
     return values
+
+
+def _outputs_of(X, model):
+    """The same of all tables, for rows that are taken at once by one thread."""
+    expansion, table, shift = model._expansion, model._table, model._shift
+    if X.dtype != table.dtype:
+        X = X.astype(table.dtype)
+    rows = Rows(X) if shift is None else shift.rows(X)
+    if rows.core.indptr is not None:
+        expansion.check_row(rows.core.max_nonzeros)
+    rows.walk_dense(model._walk_dense)  # as in training: a row's value does not depend on those beside it
+    return dot_rows(rows, expansion, expansion.margin, table)
 
 
 class Predictor:
@@ -103,4 +110,5 @@ class Predictor:
 
 
 PARTS = 8  # of the rows, for each thread: so that none waits long for another;
-LEAST = 64  # and rows that are worth the while of a thread
+SORTED_PARTS, SORTED_CHUNK = 2, 4 * CHUNK  # the more rows are sorted, the more of a table they have in common
+LEAST = 64  # rows that are worth the while of a thread

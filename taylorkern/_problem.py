@@ -20,7 +20,7 @@ WORTH_THREADS = 700
 # it updates, which nobody else reads then.
 WORTH_PARTS, PARTS = 4000, 2
 CLEARED = 2**18  # slots that a thread clears at once
-TERMS = 2**18  # of the objectives, that a thread adds up at once
+TERMS = 2**15  # of the objectives, that a thread adds up at once
 
 
 class Problem:
@@ -78,7 +78,7 @@ class Problem:
         self.targets = _core.Targets(loss.name, labels, numbers, self.weight, favour, loss.epsilon)
         self.rows.check_longest(expansion)
         self.n_monomials = self.rows.choose_walk(expansion, walk_dense)
-        self.rows.know_factors(expansion)
+        self.rows.know_factors(expansion, n_jobs)
         self._scratch = self.rows.scratch()
         self.sample: Any = None  # some of the rows, for the model to keep
         self.whole: Any = None  # an array or CSR: the rows with all that has been left out of them, or None

@@ -4,8 +4,9 @@ Whatever predicts from a model file comes by here, the command line too: scipy a
 longer to import than it takes to predict, are imported where they are needed.
 """
 
+import sys
 from copy import copy
-from functools import cached_property
+from functools import cached_property, partial
 from math import comb
 from threading import Lock, local
 from typing import Any, NamedTuple
@@ -19,17 +20,31 @@ from ._threads import cut_evenly
 # A dense walk visits a monomial this many times faster than a sparse one (bench/micro.py: Walk).
 DENSE_GAIN = 5
 PASS_GAIN = 16  # the same where vectors are long, in margins and training: for passes of some milliseconds
+# Bytes of a table from which on it pays to sort rows before they are multiplied with it, those of so many passes at
+# once: most of it is then in no cache (bench/roofline.py, part d: Adult at degree 4 gains a quarter or more, covertype
+# at degree 4 would lose a tenth, because sorted rows are fetched one by one).
+SORT_FROM, SORTED_PASSES = 2**24, 32
 GROUP = 32  # rows that are walked dense at once, with several tables
 # How threads share the slots: by so many rows; what a run of monomials costs beside them, in monomials; the bytes of
 # tables that are quick to reach (bench/roofline.py, part e).
 SHARES_SAMPLE, DENSE_RUN, SPARSE_RUN, TABLE_ENTRIES, SECOND_CACHE = 1000, 96, 12, 1024, 2**20
 # Rows: a pass of so many may be shorter than it could be, as if all of them were as long as the longest.
 LONG_PASS = 2**10
-SURVEYED = 2**17  # rows whose nonzeros are counted, or squares added up, between two looks at Ctrl-C
-# Scratch of earlier calls in this thread, up to so many bytes: for one row, new memory takes longer than the walk. By
-# type and walk, so that what is left in it are numbers as they will be there again; see `Rows.scratch`.
-_SPARE = local()
-SPARE_BYTES = 2**21
+SURVEYED = 2**15  # rows whose nonzeros are counted, or squares added up, between two looks at Ctrl-C
+SPARE_BYTES = 2**21  # of scratch that is kept for the next call
+
+
+class _Spare(local):
+    """Scratch of earlier calls in this thread: for one row, new memory takes longer than the walk.
+
+    By type and walk, so that what is left in it are numbers as they will be there again; see `Rows.scratch`.
+    """
+
+    def __init__(self):
+        self.kept = {}
+
+
+_SPARE = _Spare()
 
 
 class Csr(NamedTuple):
@@ -143,22 +158,41 @@ class Rows:
         if self.next is not None:
             yield from self.next.forms()
 
-    def squares(self):
-        """(|x|^2 of each row, what has been left out of it), unscaled."""
+    def squares(self, finish=None, n_jobs=1):
+        """(|x|^2 of each row, what has been left out of it), unscaled.
+
+        `finish` is called with parts of the squares, which it may change, and the rows that they are of.
+        """
         squares = np.empty(self.n_rows)
-        for first in range(0, self.n_rows, SURVEYED):
-            part = squares[first : first + SURVEYED]
-            _core.squares(self.core, first, first + len(part), part)
+
+        def take(starts):
+            for first in starts:
+                part = squares[first : first + SURVEYED]
+                _core.squares(self.core, first, first + len(part), part)
+                if finish is not None:
+                    finish(part, slice(first, first + len(part)))
+
+        starts = range(0, self.n_rows, SURVEYED)
+        share_out(take, iter(starts), min(n_jobs, max(len(starts), 1)))
         return squares, self.beyond
 
-    def know_factors(self, expansion):
+    def know_factors(self, expansion, n_jobs=1):
         """Compute s(x) of each row once and for all, in all forms: from here on they go with this expansion alone."""
         for form in self.forms() if expansion.decay else ():
-            squares, beyond = form.squares()
-            squares += beyond
-            if np.isfinite(squares).all():
+            beyond: Any = form.core.beyond
+            unknown: list[slice] = []
+
+            def to_factors(squares, rows, beyond=beyond, unknown=unknown):
+                if beyond is not None:
+                    squares += beyond[rows]
+                if not np.isfinite(squares).all():
+                    unknown.append(rows)
                 squares *= -expansion.decay * expansion.scale**2
-                form.core.set_factor(np.exp(squares, out=squares))
+                np.exp(squares, out=squares)
+
+            factors, _ = form.squares(to_factors, n_jobs)
+            if not unknown:
+                form.core.set_factor(factors)
 
     @property
     def beyond(self):
@@ -203,9 +237,9 @@ class Rows:
             longest = max(longest, int(present[-1]) if len(present) else 0)
         return total, expansion.monomials(longest) if self.n_rows else 0
 
-    def passes(self, expansion, cost=1):
-        """Ranges of rows (first, last), each worth about PASS_MONOMIALS / cost; whole blocks of dense rows."""
-        worth = PASS_MONOMIALS // (cost * sum(1 for _ in self.forms()))
+    def passes(self, expansion, cost=1, times=1):
+        """Ranges of rows (first, last), each worth about times PASS_MONOMIALS / cost; whole blocks of dense rows."""
+        worth = times * PASS_MONOMIALS // (cost * sum(1 for _ in self.forms()))
         if self.core.walk_dense:
             step = max(1, worth * PASS_GAIN // expansion.n_slots // GROUP) * GROUP
             for first in range(0, self.n_rows, step):
@@ -254,33 +288,15 @@ class Rows:
         for form in self.forms():
             form.core.walk_dense = dense
 
-    def sort(self):
-        """Visit rows with the same last columns one after the other.
+    def sorted(self, first, last):
+        """Where the rows first to last - 1 are stored, those with the same last columns one after the other.
 
         The last columns choose the parts of a table in which a row's slots lie, so that such rows meet what the one
         before has brought into the caches.
         """
-        indices, indptr, place = self.core.indices, self.core.indptr, self.core.place
-        if indices is None or indptr is None or self.n_rows > np.iinfo(np.int32).max:
-            return
-        base = self.n_columns + 1
-        key = np.zeros(self.n_rows, dtype=np.uint64)
-        step = max(1, 2**18 // max(self.core.max_nonzeros, 1))
-        for first in range(0, self.n_rows, step):
-            stored = self.stored(first, min(first + step, self.n_rows))
-            lengths = indptr[1:][stored] - indptr[:-1][stored]
-            ends = np.cumsum(lengths)
-            numbers = indices[np.repeat(indptr[1:][stored] - ends, lengths) + np.arange(ends[-1])]
-            if place is not None:
-                row = np.repeat(np.arange(len(lengths)) * base, lengths)
-                numbers = np.sort(row + place[numbers]) - row
-            part = key[first : first + len(ends)]
-            for back in range(1, 64 // base.bit_length() + 1):
-                there = back <= lengths
-                part *= np.uint64(base)
-                part[there] += (numbers[ends[there] - back] + 1).astype(np.uint64)
-        order = np.argsort(key, kind="stable").astype(np.int32)
-        self.core.set_order(order if self.core.order is None else self.core.order[order])
+        order = np.empty(last - first, dtype=np.int32)
+        _core.sort_rows(self.core, first, last, order, np.empty((2, last - first), dtype=np.uint64))
+        return order
 
     def shares(self, expansion, n, width=1):
         """Coordinates from 0 to d + 1, in n ranges: monomials that have their highest in one take about as long."""
@@ -347,23 +363,44 @@ def dot_rows(rows, expansion, walked, table, n_jobs=1, deliver=None):
     if rows.core.walk_dense and rows.cells is not None:
         out = _dot_cells(rows, expansion, walked, table, n_jobs)
         return out if deliver is None else deliver(0, rows.n_rows, out)
-    out = np.empty((rows.n_rows, width), dtype=rows.dtype) if deliver is None else None
+    core, dtype = rows.core, rows.dtype
+    out = np.empty((rows.n_rows, width), dtype=dtype) if deliver is None else None
+    if rows.n_rows == 1 and out is not None:  # what follows would take longer than the walk
+        with_scratch(rows, lambda scratch: _core.dot(core, walked, 0, 1, table, out, scratch))
+        return out
+    unordered = core.indptr is not None and core.order is None and core.base is None and not core.walk_dense
+    sorting = unordered and table.nbytes > SORT_FROM and rows.n_rows <= np.iinfo(np.int32).max
 
-    def take(passes):
-        kind = f"{rows.dtype.char}{rows.core.walk_dense}"
-        scratch = _SPARE.__dict__.pop(kind, None)
-        if scratch is None or len(scratch) < _core.scratch_bytes(rows.core):
-            scratch = rows.scratch()
+    def dot(first, last, part, scratch):
+        if not sorting:
+            _core.dot(core, walked, first, last, table, part, scratch)
+            return
+        order, twin, products = rows.sorted(first, last), rows.twin(), np.empty_like(part)
+        twin.set_order(order)
+        _core.dot(twin, walked, 0, last - first, table, products, scratch)
+        part[order - first] = products
+
+    def take(passes, scratch):
         for first, last in passes:
-            part = np.empty((last - first, width), dtype=rows.dtype) if out is None else out[first:last]
-            _core.dot(rows.core, walked, first, last, table, part, scratch)
+            part = np.empty((last - first, width), dtype=dtype) if out is None else out[first:last]
+            dot(first, last, part, scratch)
             if deliver is not None:
                 deliver(first, last, part)
-        if len(scratch) <= SPARE_BYTES:
-            _SPARE.__dict__[kind] = scratch
 
-    share_out(take, rows.passes(expansion, max(width // 4, 1) * n_jobs), n_jobs)
+    passes = rows.passes(expansion, max(width // 4, 1) * n_jobs, SORTED_PASSES if sorting else 1)
+    share_out(lambda passes: with_scratch(rows, partial(take, passes)), passes, n_jobs)
     return out
+
+
+def with_scratch(rows, work):
+    """work(scratch) with memory for the C calls of one thread: that of earlier calls, if there is enough of it."""
+    kind = rows.dtype.char, rows.core.walk_dense
+    scratch = _SPARE.kept.pop(kind, None)
+    if scratch is None or len(scratch) < _core.scratch_bytes(rows.core):
+        scratch = rows.scratch()
+    work(scratch)
+    if len(scratch) <= SPARE_BYTES:
+        _SPARE.kept[kind] = scratch
 
 
 def _dot_cells(rows, expansion, walked, table, n_jobs):
@@ -434,9 +471,7 @@ def check_rows(X, *, estimator=None, empty=True):
     With an estimator, also check against its `n_features_in_` and `feature_names_in_`. `empty` allows matrices without
     rows or columns.
     """
-    from scipy import sparse
-
-    canonical = _check_sparse_structure(X) if sparse.issparse(X) else None
+    canonical = _check_sparse_structure(X) if _is_sparse(X) else None
     if _is_plain(X, canonical, estimator, empty):
         return X
     from sklearn.utils.validation import check_array, validate_data
@@ -452,7 +487,13 @@ def check_rows(X, *, estimator=None, empty=True):
         X = check_array(X, input_name="X", **options)
     else:
         X = validate_data(estimator, X, reset=False, **options)
-    return _canonical(X, canonical) if sparse.issparse(X) else _in_order(X)
+    return _canonical(X, canonical) if _is_sparse(X) else _in_order(X)
+
+
+def _is_sparse(X):
+    """Whether X is of one of scipy's sparse kinds: where those have not been imported, nothing is."""
+    module = sys.modules.get("scipy.sparse")
+    return module is not None and module.issparse(X)
 
 
 def _is_plain(X, canonical, estimator, empty):
@@ -545,7 +586,7 @@ def _structure(X, n_major, n_minor):
     if len(indptr) != n_major + 1:
         return f"indptr has {len(indptr)} entries, not {n_major + 1}", False
     wide: type = np.int32 if indptr.dtype == indices.dtype == np.int32 else np.int64
-    indptr, indices = (_in_order(a, wide) for a in (indptr, indices))
+    indptr, indices = _in_order(indptr, wide), _in_order(indices, wide)
     return _core.check_structure(indptr, indices, n_minor, len(X.data))
 
 

@@ -19,8 +19,8 @@ SPARSE_SHARE = 0.5
 # Rows are centred when their mean would take no more than this share off the squares of their columns, those that are
 # not sparse: standardised rows stay as they are, and are not copied.
 CENTRED = 0.001
-# Rows that are shifted at once.
-CHUNK = 2**13
+# Rows that are shifted at once; and entries that take so little memory that they need not be counted before.
+CHUNK, ROOM = 2**13, 2**16
 
 
 class Shift:
@@ -101,25 +101,26 @@ def shift_rows(X, moved, place, cell=None, beyond=None, n_jobs=1):
     rows, n_rows = Rows(X).core, X.shape[0]
     shift = moved.by.astype(X.dtype, copy=False), place, moved.columns, moved.ptr, cell
     indptr = np.zeros(n_rows + 1, dtype=np.int64)
+    if cell is None and beyond is None and (n_jobs == 1 or n_rows <= CHUNK):
+        stored = int(X.indptr[-1]) if is_csr(X) else 0
+        room = stored + n_rows * len(moved.columns) if is_csr(X) else X.size
+        if room <= max(2 * stored, ROOM):
+            # Counting takes half as long as writing. Of memory that is not written to, most systems give none.
+            indices, data = np.empty(room, dtype=np.int32), np.empty(room, dtype=X.dtype)
+            for first in range(0, n_rows, CHUNK):
+                last = min(first + CHUNK, n_rows)
+                _core.shift_rows(rows, first, last, *shift, indptr, indices, data, None, True)
+            for array in (indices, data):
+                array.resize(indptr[-1], refcheck=False)
+            return Csr(data, indices, indptr, X.shape)
 
     def write(*out):
         def take(parts):
             for first in parts:
                 _core.shift_rows(rows, first, min(first + CHUNK, n_rows), *shift, indptr, *out)
 
-        if n_rows <= CHUNK:
-            take((0,))
-        else:
-            share_out(take, iter(range(0, n_rows, CHUNK)), n_jobs)
+        share_out(take, iter(range(0, n_rows, CHUNK)), n_jobs if n_rows > CHUNK else 1)
 
-    room = int(X.indptr[-1]) + n_rows * len(moved.columns) if is_csr(X) else 0
-    if n_jobs == 1 and cell is None and beyond is None and is_csr(X) and room <= 2 * X.indptr[-1]:
-        # Counting takes half as long as writing. Of memory that is not written to, most systems give none.
-        indices, data = np.empty(room, dtype=np.int32), np.empty(room, dtype=X.dtype)
-        write(indices, data, None, True)
-        for array in (indices, data):
-            array.resize(indptr[-1], refcheck=False)
-        return Csr(data, indices, indptr, X.shape)
     write(None, None, beyond)
     np.cumsum(indptr, out=indptr)
     indices, data = np.empty(indptr[-1], dtype=np.int32), np.empty(indptr[-1], dtype=X.dtype)

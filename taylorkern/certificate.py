@@ -238,23 +238,29 @@ def _interrupted(primal, dual, high):
 
 def residuals_of(problem, form):
     """(|Pperp phi(x)|^2 of each row in one form of it, whether it has no features left)."""
-    expansion = problem.expansion
-    t, beyond = (expansion.scale**2 * part for part in form.squares())
-    if expansion.weights is not None:  # a kernel of its own, of which nothing is cut
-        return np.zeros(problem.n_rows), _gone(expansion, t + beyond, problem.dtype)
-    if expansion.kernel == "gaussian":
-        gone = _gone(expansion, t + beyond, problem.dtype)
-        # 1 - exp(-beyond) gammaincc(r + 1, t): monomials of the columns that were left out are cut, too.
-        residuals = cut_shares(t, expansion.degree)
-        if beyond.any():
-            residuals = np.exp(-beyond) * residuals - np.expm1(-beyond)
-        residuals[gone] = 1.0
-        return residuals, gone
-    none_gone = np.zeros(problem.n_rows, dtype=bool)
-    if expansion.kernel == "exponential":
-        with np.errstate(over="ignore"):
-            return cut_shares(t, expansion.degree) * np.exp(t), none_gone
-    return np.zeros(problem.n_rows), none_gone
+    expansion, gone = problem.expansion, np.zeros(problem.n_rows, dtype=bool)
+    beyond = form.core.beyond
+
+    def to_residuals(squares, rows):
+        t = squares
+        t *= expansion.scale**2
+        more = 0.0 if beyond is None else expansion.scale**2 * beyond[rows]
+        if expansion.kernel == "gaussian":
+            gone[rows] = _gone(expansion, t + more, problem.dtype)
+        if expansion.weights is not None or expansion.kernel not in ("gaussian", "exponential"):
+            squares[:] = 0.0  # a kernel of its own, of which nothing is cut
+        elif expansion.kernel == "exponential":
+            with np.errstate(over="ignore"):
+                squares[:] = cut_shares(t, expansion.degree) * np.exp(t)
+        else:
+            # 1 - exp(-more) gammaincc(r + 1, t): monomials of the columns that were left out are cut, too.
+            squares[:] = cut_shares(t, expansion.degree)
+            if beyond is not None:
+                squares *= np.exp(-more)
+                squares -= np.expm1(-more)
+            squares[gone[rows]] = 1.0
+
+    return form.squares(to_residuals, problem.n_jobs)[0], gone
 
 
 def _gone(expansion, squares, dtype):

@@ -11,15 +11,12 @@ from . import _core
 from ._expansion import BARE_TO_DEGREE, Expansion, resolve_gamma
 from ._memory import check_memory
 from ._reorder import Reordering, frequent_columns
-from ._rows import Rows, check_rows, share_out
+from ._rows import SORT_FROM, Rows, check_rows, share_out
 from ._threads import check_jobs
 
 # Bytes of a table beyond those of the second cache: there it pays to give frequent columns a table of their own
 # (bench/features.py, part d: Adult at degree 3).
 REORDER_FROM = 2**20
-# Bytes of a table from which on it pays to sort the rows: most of it is then in no cache (bench/features.py, part d:
-# Adult at degree 4 gains a quarter, covertype at degree 4 loses a tenth, because sorted rows are fetched one by one).
-SORT_FROM = 2**24
 # Monomials walked for each slot from which on a pass over all slots costs less than it saves; see _split.
 WEIGH_FROM = 50
 
@@ -218,7 +215,7 @@ def _split(X, expansion):
         parts = [Part(rows.part(which, columns, n_front), reordering.expansion, True, reordering)]
         if which is not None:
             parts.append(Part(rows.part(np.flatnonzero(~inside)), expansion, False))
-    if table_bytes > SORT_FROM:
+    if table_bytes > SORT_FROM and rows.n_rows <= np.iinfo(np.int32).max:
         for part in parts:
-            part.rows.sort()
+            part.rows.core.set_order(part.rows.sorted(0, part.rows.n_rows))
     return parts

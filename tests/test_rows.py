@@ -1,6 +1,7 @@
 """Everything that scikit-learn takes for rows becomes checked rows; what is broken never gets further."""
 
 import os
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ from scipy import sparse
 from taylorkern import TaylorFeatures, TaylorOperator, _core, _memory, _rows, taylor_kernel
 from taylorkern._expansion import Expansion
 from taylorkern._memory import available_memory, check_memory
-from taylorkern._rows import Rows, check_rows
+from taylorkern._rows import Rows, check_rows, dot_rows
+from taylorkern._threads import Shares, cut_evenly
 from taylorkern.kernel import kernel_error, residual, taylor_operations
 
 X0 = np.zeros((4, 5))
@@ -431,6 +433,78 @@ def test_passes_cover_every_row_exactly_once(data):
             assert last - first == 1 or sum(costs[first:last]) <= budget
 
 
+@settings(max_examples=100)
+@given(st.data())
+def test_sorted_rows_have_their_last_columns_in_common(data):
+    n, d = data.draw(st.integers(1, 80)), data.draw(st.sampled_from([1, 3, 20, 4095, 5000, 2**20]))
+    random = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    some = np.sort(random.choice(d, min(d, 6), replace=False))
+    X = sparse.csr_array(random.uniform(size=(n, len(some))) < random.uniform(size=(n, 1))).astype(np.float64)
+    indptr = X.indptr.astype(np.int64)
+    core = Rows(_rows.Csr(X.data, some.astype(np.int32)[X.indices], indptr, (n, d))).core
+    columns = [core.indices[begin:end].tolist() for begin, end in pairwise(indptr)]
+    rows = np.arange(n)
+    if data.draw(st.booleans()):  # of some rows, in an order of their own
+        rows = random.permutation(n)[: random.integers(1, n + 1)]
+        core.set_order(rows.astype(np.int32))
+    if data.draw(st.booleans()) and d < 100:  # of columns with new numbers, some of which are in front
+        front = random.uniform(size=d) < 0.5
+        place = np.argsort(np.argsort(~front, kind="stable")).astype(np.int32)
+        core.set_place(place, int(front.sum()), d)
+        columns = [sorted(place[row].tolist()) for row in columns]
+    first, last = sorted(random.integers(0, len(rows) + 1, size=2).tolist())
+    order = np.empty(last - first, dtype=np.int32)
+    _core.sort_rows(core, first, last, order, np.empty((2, last - first), dtype=np.uint64))
+    assert sorted(order) == sorted(rows[first:last])
+    bits = d.bit_length()  # a column's number has at most 12 bits, and a key 24
+    keys = [[(c + 1) >> max(bits - 12, 0) for c in columns[i][::-1]] for i in order]
+    keys = [(*key, *(24 * [0]))[: 24 // min(bits, 12)] for key in keys]
+    assert keys == sorted(keys)
+    place_of = {row: i for i, row in enumerate(rows.tolist())}
+    for (key, i), (other, j) in pairwise(zip(keys, order, strict=True)):
+        assert key < other or place_of[i] < place_of[j]
+
+
+def test_rows_that_cannot_be_sorted_are_refused():
+    order, scratch = np.empty(4, dtype=np.int32), np.empty((2, 4), dtype=np.uint64)
+    rows = Rows(check_rows(sparse.csr_array(X0))).core
+    _core.sort_rows(rows, 0, 4, order, scratch)
+    for first, last in [(-1, 3), (0, 5), (3, 2)]:
+        with pytest.raises(ValueError, match=f"rows {first} to {last} are not there"):
+            _core.sort_rows(rows, first, last, order, scratch)
+    with pytest.raises(ValueError, match="not stored as they have to be"):
+        _core.sort_rows(Rows(X0).core, 0, 4, order, scratch)
+    for some, of in [(order[:3], scratch), (order, scratch[:1]), (order, scratch[:, :3].copy())]:
+        with pytest.raises(ValueError, match="room"):
+            _core.sort_rows(rows, 0, 4, some, of)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_jobs", [1, 3])
+@pytest.mark.parametrize("width", [1, 3])
+def test_products_are_the_same_when_rows_are_sorted(monkeypatch, dtype, n_jobs, width):
+    random = np.random.default_rng(0)
+    X = sparse.random_array((500, 40), density=0.2, rng=random, format="csr", dtype=dtype)
+    rows, expansion = Rows(check_rows(X)), Expansion(40, degree=3, gamma=0.1)
+    table = random.normal(size=(expansion.n_slots, width)).astype(dtype)
+    plain = dot_rows(rows, expansion, expansion.features, table)
+    monkeypatch.setattr(_rows, "SORT_FROM", 0)
+    monkeypatch.setattr(_rows, "PASS_MONOMIALS", 300)
+    visited = []
+    monkeypatch.setattr(
+        Rows, "sorted", lambda self, *which, found=Rows.sorted: visited.append(which) or found(self, *which)
+    )
+    assert np.array_equal(dot_rows(rows, expansion, expansion.features, table, n_jobs), plain)
+    delivered = np.zeros_like(plain)
+
+    def deliver(first, last, products):
+        delivered[first:last] += products
+
+    dot_rows(rows, expansion, expansion.features, table, n_jobs, deliver)
+    assert np.array_equal(delivered, plain)
+    assert len(visited) > 10 and sorted(visited)[0][0] == 0
+
+
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
 def test_the_cheaper_walk_is_chosen(make):
     for density, dense in [(0.05, False), (1.0, True)]:
@@ -439,6 +513,42 @@ def test_the_cheaper_walk_is_chosen(make):
         rows = Rows(check_rows(make(X)))
         rows.choose_walk(Expansion(30, degree=3, gamma=1.0))
         assert rows.core.walk_dense == dense
+
+
+# Threads.
+
+
+@settings(max_examples=100)
+@given(st.data())
+def test_a_line_is_cut_into_pieces_of_about_the_same_cost(data):
+    cost = np.array(data.draw(st.lists(st.floats(0.0, 10.0), min_size=1, max_size=30)))
+    n = data.draw(st.integers(1, 5))
+    cuts = cut_evenly(cost, n)
+    assert cuts.dtype == np.int32 and len(cuts) == n + 1 and cuts[0] == 0 and cuts[-1] == len(cost)
+    assert (np.diff(cuts) >= 0).all()
+    for first, end in pairwise(cuts):  # one thing at most lies across a border
+        assert cost[first:end].sum() <= cost.sum() / n + cost.max() + 1e-9
+
+
+def test_shares_follow_the_time_that_they_take():
+    true = np.linspace(1.0, 9.0, 200)  # what coordinates cost, which nobody has told
+    shares = Shares(np.ones(200), 3)
+    assert shares.ranges.tolist() == [0, 67, 133, 200]
+    for _ in range(12):
+        shares.spent[:, 0] = [true[first:end].sum() for first, end in pairwise(shares.ranges)]
+        shares.adjust()
+        assert not shares.spent.any() and shares.ranges[0] == 0 and shares.ranges[-1] == 200
+    taken = [true[first:end].sum() for first, end in pairwise(shares.ranges)]
+    assert max(taken) - min(taken) <= true.max()
+
+
+def test_shares_stay_as_they_are_when_little_is_known():
+    for n, spent in [(1, [1.0]), (2, [0.0, 0.0]), (2, [2e-4, 3e-4]), (2, [0.5, 0.0]), (2, [float("nan"), 1.0])]:
+        shares = Shares(np.ones(10), n)
+        before = shares.ranges.copy()
+        shares.spent[:, 0] = spent
+        shares.adjust()
+        assert np.array_equal(shares.ranges, before)
 
 
 # Memory.

@@ -258,8 +258,8 @@ def shift(X, storage, by, place, cuts=(), order=None):
         _core.shift_rows(rows, first, last, *parts, indptr, indices, data, None)
     assert np.array_equal(indptr, counted)
     assert (indices[n:] == -7).all() and np.isnan(data[n:]).all()
-    if storage == "csr" and order is None:  # the same without having counted
-        room = len(rows.data) + rows.n_rows * len(moved)
+    if order is None:  # the same without having counted
+        room = rows.data.size + (rows.n_rows * len(moved) if storage == "csr" else 0)
         indptr, more, values = np.zeros_like(counted), np.empty(room, dtype=np.int32), np.empty(room, dtype=X.dtype)
         for first, last in pieces:
             _core.shift_rows(rows, first, last, *parts, indptr, more, values, None, True)
