@@ -1,5 +1,5 @@
-/* What there is to know of rows before they are walked: whether they are numbers, how many of them are not 0, and the
- * squared norms. */
+/* What there is to know of rows without a walk: whether they are numbers, how many of them are not 0, the squared
+ * norms, and how much of their features is cut. */
 #include <math.h>
 
 #include "scratch.h"
@@ -41,6 +41,59 @@ void tk_squares(const tk_rows *rows, int64_t first, int64_t last, double *square
         const int64_t n = rows->indptr ? rows->indptr[stored + 1] - begin : d;
         squares[i - first] = rows->real == TK_FLOAT32 ? square_float((const float *)rows->data + begin, n)
                                                       : square_double((const double *)rows->data + begin, n);
+    }
+}
+
+/* What is cut, of some t at once: loops over them are those that compilers make vectors of. */
+enum { CUT_AT_ONCE = 64, CUT_TERMS = 200 };
+
+/* For t <= degree + 1, by the terms of the sum: the first of them times a series in t / (degree + 1), of which factor
+ * has the coefficients from the second on. */
+static void cut_tail(const double *t, int32_t degree, const double *factor, double *out)
+{
+    double part[CUT_AT_ONCE], most = 0, power = 1;
+    for (int i = 0; i < CUT_AT_ONCE; i++) {
+        part[i] = t[i] / (degree + 1);
+        most = part[i] > most ? part[i] : most;
+    }
+    int n = 0;
+    while (n < CUT_TERMS - 1 && factor[n] * (power *= most) >= 1e-17)
+        n++;
+    for (int i = 0; i < CUT_AT_ONCE; i++)
+        out[i] = factor[n];
+    for (int k = n - 1; k >= -1; k--)
+        for (int i = 0; i < CUT_AT_ONCE; i++)
+            out[i] = out[i] * part[i] + (k < 0 ? 1 : factor[k]);
+    for (int i = 0; i < CUT_AT_ONCE; i++)
+        out[i] *= exp(-t[i]);
+    for (int k = 1; k <= degree + 1; k++)
+        for (int i = 0; i < CUT_AT_ONCE; i++)
+            out[i] *= t[i] * (1.0 / k);
+}
+
+/* For t > degree + 1, by the terms that are not in the sum: of 1, they leave about a half or more. */
+static double cut_beyond(double t, int32_t degree)
+{
+    double head = 1;
+    t = t < 700 ? t : 700; /* at degrees up to 170 it is 1 from there on */
+    for (int k = degree; k > 0; k--)
+        head = head * t * (1.0 / k) + 1;
+    return 1 - head * exp(-t);
+}
+
+void tk_cut_shares(double *t, int64_t n, int32_t degree)
+{
+    double factor[CUT_TERMS], last = 1;
+    for (int k = 0; k < CUT_TERMS; k++)
+        factor[k] = last *= (degree + 1.0) / (degree + 2.0 + k);
+    for (int64_t first = 0; first < n; first += CUT_AT_ONCE) {
+        const int m = n - first < CUT_AT_ONCE ? (int)(n - first) : CUT_AT_ONCE;
+        double near[CUT_AT_ONCE] = {0}, shares[CUT_AT_ONCE];
+        for (int i = 0; i < m; i++)
+            near[i] = t[first + i] <= degree + 1 ? t[first + i] : 0;
+        cut_tail(near, degree, factor, shares);
+        for (int i = 0; i < m; i++)
+            t[first + i] = t[first + i] <= degree + 1 ? shares[i] : cut_beyond(t[first + i], degree);
     }
 }
 

@@ -148,6 +148,10 @@ void tk_count_nonzeros(const tk_rows *rows, int64_t first, int64_t last, int64_t
 /* squares[i - first] = |x_i|^2 of the rows first <= i < last, unscaled and in double precision. */
 void tk_squares(const tk_rows *rows, int64_t first, int64_t last, double *squares);
 
+/* t[i] becomes exp(-t) sum_{k > degree} t^k / k! of it, t >= 0: the share of |phi(x)|^2 that is cut, in rows of |x|^2 =
+ * t when scaled. */
+void tk_cut_shares(double *t, int64_t n, int32_t degree);
+
 /* Of the stored rows 0, step, 2 step, ... below n_rows: how many have column j stored (all of dense rows), and in how
  * many of these it is by[j]; both are added to. by is in the type of the rows. */
 void tk_count_columns(const tk_rows *rows, int64_t n_rows, int64_t step, const void *by, int32_t *stored,

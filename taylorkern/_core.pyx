@@ -9,6 +9,7 @@ from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t, 
 
 cdef extern from "tk.h" nogil:
     enum:
+        TK_MAX_DEGREE
         TK_MAX_DENSE_COLUMNS
         TK_SEEN
 
@@ -176,6 +177,7 @@ cdef extern from "tk.h" nogil:
     int tk_all_finite(tk_real real, const void *values, int64_t n, int nonzero)
     void tk_count_nonzeros(const tk_rows *rows, int64_t first, int64_t last, int64_t *counts)
     void tk_squares(const tk_rows *rows, int64_t first, int64_t last, double *squares)
+    void tk_cut_shares(double *t, int64_t n, int32_t degree)
     void tk_count_columns(const tk_rows *rows, int64_t n_rows, int64_t step, const void *by, int32_t *stored,
                           int32_t *equal)
     void tk_take_columns(const tk_rows *rows, int64_t n_rows, int64_t step, const int32_t *line, void *values)
@@ -535,6 +537,15 @@ def squares(Rows rows, int64_t first, int64_t last, double[::1] out):
         return
     with nogil:
         tk_squares(&rows.c, first, last, &out[0])
+
+
+def cut_shares(double[::1] t, int32_t degree):
+    """t = exp(-t) sum_{k > degree} t^k / k!, which is gammainc(degree + 1, t), of numbers that are not below 0."""
+    if not 1 <= degree <= TK_MAX_DEGREE:
+        raise ValueError(f"degree must be 1 to {TK_MAX_DEGREE}; got {degree}")
+    if t.shape[0]:
+        with nogil:
+            tk_cut_shares(&t[0], t.shape[0], degree)
 
 
 def count_columns(Rows rows, int64_t step, const real[::1] by, int32_t[::1] stored, int32_t[::1] equal):

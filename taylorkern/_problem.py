@@ -233,7 +233,7 @@ class Problem:
                 last = min(first + step, n)
                 self.targets.add_terms(margins, alpha, which, first, last, live, sums[part], active, near)
 
-        share_out(take, enumerate(starts), min(self.n_jobs, max(len(starts), 1)))
+        share_out(take, enumerate(starts), min(self.n_jobs, max(len(starts) // 2, 1)))
         sums = sums.sum(axis=0)
         return sums / self.n_rows
 

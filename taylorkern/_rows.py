@@ -173,7 +173,7 @@ class Rows:
                     finish(part, slice(first, first + len(part)))
 
         starts = range(0, self.n_rows, SURVEYED)
-        share_out(take, iter(starts), min(n_jobs, max(len(starts), 1)))
+        share_out(take, iter(starts), min(n_jobs, max(len(starts) // 2, 1)))
         return squares, self.beyond
 
     def know_factors(self, expansion, n_jobs=1):

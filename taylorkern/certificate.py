@@ -11,7 +11,6 @@ from ._rows import Rows, is_csr
 
 BLOCKS, BLOCK_ROWS = 32, 32  # of the sampled estimate: pairs within a block of rows, independent from block to block
 PAIRS = 2**15  # that are looked at together
-CHUNK = 2**13  # rows whose residuals are computed at once
 NAN = float("nan")
 STANDARD_ERRORS = 2  # by which the sampled interval reaches further: about 95 % for its one end that is estimated
 
@@ -241,24 +240,25 @@ def residuals_of(problem, form):
     expansion, gone = problem.expansion, np.zeros(problem.n_rows, dtype=bool)
     beyond = form.core.beyond
 
-    def to_residuals(squares, rows):
-        t = squares
+    def to_residuals(t, rows):
         t *= expansion.scale**2
         more = 0.0 if beyond is None else expansion.scale**2 * beyond[rows]
         if expansion.kernel == "gaussian":
             gone[rows] = _gone(expansion, t + more, problem.dtype)
         if expansion.weights is not None or expansion.kernel not in ("gaussian", "exponential"):
-            squares[:] = 0.0  # a kernel of its own, of which nothing is cut
+            t[:] = 0.0  # a kernel of its own, of which nothing is cut
         elif expansion.kernel == "exponential":
             with np.errstate(over="ignore"):
-                squares[:] = cut_shares(t, expansion.degree) * np.exp(t)
+                whole = np.exp(t)
+                _core.cut_shares(t, expansion.degree)
+                t *= whole
         else:
             # 1 - exp(-more) gammaincc(r + 1, t): monomials of the columns that were left out are cut, too.
-            squares[:] = cut_shares(t, expansion.degree)
+            _core.cut_shares(t, expansion.degree)
             if beyond is not None:
-                squares *= np.exp(-more)
-                squares -= np.expm1(-more)
-            squares[gone[rows]] = 1.0
+                t *= np.exp(-more)
+                t -= np.expm1(-more)
+            t[gone[rows]] = 1.0
 
     return form.squares(to_residuals, problem.n_jobs)[0], gone
 
@@ -268,48 +268,6 @@ def _gone(expansion, squares, dtype):
     gone = expansion.decay * squares > 100  # before that, it is not in any type
     gone[gone] = np.exp(-expansion.decay * squares[gone]).astype(dtype) == 0
     return gone
-
-
-def cut_shares(t, degree):
-    """exp(-t) sum_{k > degree} t^k / k!, which is gammainc(degree + 1, t)."""
-    shares = np.empty_like(t)
-    for first in range(0, len(t), CHUNK):
-        part = t[first : first + CHUNK]
-        near = part <= degree + 1
-        if near.all():
-            shares[first : first + CHUNK] = _tail_series(part, degree)
-            continue
-        shares[first : first + CHUNK][near] = _tail_series(part[near], degree)
-        shares[first : first + CHUNK][~near] = _beyond_head(part[~near], degree)
-    return shares
-
-
-def _tail_series(t, degree):
-    """The same for t <= degree + 1, by the terms of the sum: the first of them times a series in t / (degree + 1)."""
-    part = t / (degree + 1)
-    shrinking = np.cumprod((degree + 1) / np.arange(degree + 2, degree + 200))
-    n_terms = int(np.argmax(shrinking * part.max(initial=0.0) ** np.arange(1, 199) < 1e-17))
-    total = np.full_like(t, shrinking[n_terms])
-    for factor in (*shrinking[:n_terms][::-1], 1.0):
-        total *= part
-        total += factor
-    total *= np.exp(-t)
-    for k in range(1, degree + 2):
-        total *= t
-        total *= 1 / k
-    return total
-
-
-def _beyond_head(t, degree):
-    """The same for t > degree + 1, by the terms that are not in the sum: of 1, they leave about a half or more."""
-    t = np.minimum(t, 700.0)  # at degrees up to 170 it is 1 from there on
-    head = np.ones_like(t)
-    for k in range(degree, 0, -1):
-        head *= t
-        head *= 1 / k
-        head += 1
-    head *= np.exp(-t)
-    return 1 - head
 
 
 def _sampled_sums(problem, alpha, forms, random):

@@ -14,13 +14,13 @@ from scipy import sparse
 from scipy.special import gammainc, lambertw
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from taylorkern import TaylorFeatures, TaylorSVC, taylor_kernel
+from taylorkern import TaylorFeatures, TaylorSVC, _core, taylor_kernel
 from taylorkern._expansion import Expansion
 from taylorkern._loss import JOINT_LOSSES, LABEL_LOSSES, regression_loss
 from taylorkern._problem import Problem, Record
 from taylorkern._rows import check_rows
 from taylorkern._train import SOLVERS, train
-from taylorkern.certificate import Certificate, certify, cut_shares, interrupted_certificate
+from taylorkern.certificate import Certificate, certify, interrupted_certificate
 from taylorkern.kernel import residual, theorem1_bound
 
 LOSSES = reference.LABEL_LOSSES
@@ -455,8 +455,16 @@ SMALL = {"degree": 2, "gamma": 0.7, "C": 1e-3, "tol": 1e-10}
 @pytest.mark.parametrize("degree", [1, 3, 20, 170])
 def test_what_is_cut_is_the_incomplete_gamma_function(degree):
     t = np.concatenate([[0.0], np.geomspace(1e-6, 1e4, 20_001), [degree + 1, 1e300]])
-    shares = gammainc(degree + 1, t)
-    assert np.allclose(cut_shares(t, degree), shares, rtol=1e-12, atol=1e-290)
+    for order in (np.arange(len(t)), np.random.default_rng(0).permutation(len(t)), [7000], []):
+        shares = t[order]
+        _core.cut_shares(shares, degree)
+        assert np.allclose(shares, gammainc(degree + 1, t[order]), rtol=1e-12, atol=1e-290)
+
+
+def test_degrees_that_are_not_there_are_refused():
+    for degree in (0, -1, 171):
+        with pytest.raises(ValueError, match=f"degree must be 1 to 170; got {degree}"):
+            _core.cut_shares(np.ones(3), degree)
 
 
 def true_cut(model, X, y, weight):
