@@ -9,7 +9,7 @@ from . import _core
 from ._expansion import PASS_MONOMIALS, padded
 from ._loss import radius2
 from ._memory import zeros
-from ._rows import PASS_GAIN, Rows, dot_rows, share_out
+from ._rows import PASS_GAIN, WORTH_THREAD, Rows, dot_rows, share_out
 from ._threads import Shares, Team
 
 NAN = float("nan")
@@ -233,7 +233,7 @@ class Problem:
                 last = min(first + step, n)
                 self.targets.add_terms(margins, alpha, which, first, last, live, sums[part], active, near)
 
-        share_out(take, enumerate(starts), min(self.n_jobs, max(len(starts) // 2, 1)))
+        share_out(take, enumerate(starts), min(self.n_jobs, max(len(starts) // WORTH_THREAD, 1)))
         sums = sums.sum(axis=0)
         return sums / self.n_rows
 

@@ -31,6 +31,7 @@ SHARES_SAMPLE, DENSE_RUN, SPARSE_RUN, TABLE_ENTRIES, SECOND_CACHE = 1000, 96, 12
 # Rows: a pass of so many may be shorter than it could be, as if all of them were as long as the longest.
 LONG_PASS = 2**10
 SURVEYED = 2**15  # rows whose nonzeros are counted, or squares added up, between two looks at Ctrl-C
+WORTH_THREAD = 4  # times that much, or terms of objectives, is worth another thread
 SPARE_BYTES = 2**21  # of scratch that is kept for the next call
 
 
@@ -173,7 +174,7 @@ class Rows:
                     finish(part, slice(first, first + len(part)))
 
         starts = range(0, self.n_rows, SURVEYED)
-        share_out(take, iter(starts), min(n_jobs, max(len(starts) // 2, 1)))
+        share_out(take, iter(starts), min(n_jobs, max(len(starts) // WORTH_THREAD, 1)))
         return squares, self.beyond
 
     def know_factors(self, expansion, n_jobs=1):
@@ -237,9 +238,12 @@ class Rows:
             longest = max(longest, int(present[-1]) if len(present) else 0)
         return total, expansion.monomials(longest) if self.n_rows else 0
 
-    def passes(self, expansion, cost=1, times=1):
-        """Ranges of rows (first, last), each worth about times PASS_MONOMIALS / cost; whole blocks of dense rows."""
-        worth = times * PASS_MONOMIALS // (cost * sum(1 for _ in self.forms()))
+    def passes(self, expansion, cost=1, times=1, n_jobs=1):
+        """Ranges of rows (first, last), each worth about times PASS_MONOMIALS / cost; whole blocks of dense rows.
+
+        For several threads there are more of them, and as many for each where they are few.
+        """
+        worth = times * PASS_MONOMIALS // (cost * n_jobs * sum(1 for _ in self.forms()))
         if self.core.walk_dense:
             step = max(1, worth * PASS_GAIN // expansion.n_slots // GROUP) * GROUP
             for first in range(0, self.n_rows, step):
@@ -248,7 +252,9 @@ class Rows:
         most = min(expansion.monomials(self.core.max_nonzeros), PASS_MONOMIALS)
         step = worth // most
         if step >= min(LONG_PASS, self.n_rows):
-            for first in range(0, self.n_rows, max(step, 1)):
+            rounds = -(-self.n_rows // max(step * n_jobs, 1))
+            step = max(-(-self.n_rows // max(rounds * n_jobs, 1)), 1)
+            for first in range(0, self.n_rows, step):
                 yield first, min(first + step, self.n_rows)
             return
         longest = self.core.max_nonzeros
@@ -387,7 +393,7 @@ def dot_rows(rows, expansion, walked, table, n_jobs=1, deliver=None):
             if deliver is not None:
                 deliver(first, last, part)
 
-    passes = rows.passes(expansion, max(width // 4, 1) * n_jobs, SORTED_PASSES if sorting else 1)
+    passes = rows.passes(expansion, max(width // 4, 1), SORTED_PASSES if sorting else 1, n_jobs)
     share_out(lambda passes: with_scratch(rows, partial(take, passes)), passes, n_jobs)
     return out
 
