@@ -55,6 +55,15 @@ class Map:
 
 def scratch_bytes(rows: Rows) -> int: ...
 def dot(rows: Rows, map: Map, first: int, last: int, table: _Real, out: _Real, scratch: _Scratch) -> None: ...
+def dot_in_order(
+    rows: Rows,
+    map: Map,
+    first: int,
+    order: NDArray[np.int32],
+    table: _Real,
+    out: _Real,
+    scratch: _Scratch,
+) -> None: ...
 def add(
     rows: Rows,
     map: Map,

@@ -409,6 +409,35 @@ def dot(Rows rows, Map map, int64_t first, int64_t last, const real[:, ::1] tabl
         tk_dot(&rows.c, &map.c, first, last, &c_table, &out[0, 0], _aligned(scratch))
 
 
+def dot_in_order(Rows rows, Map map, int64_t first, const int32_t[::1] order, const real[:, ::1] table,
+                 real[:, ::1] out, unsigned char[::1] scratch):
+    """The same for rows that are in no order, from row first on, which are visited in one (OUT: out).
+
+    out[order[i] - first] is of row order[i].
+    """
+    cdef tk_table c_table
+    cdef tk_rows c = rows.c
+    cdef int64_t n = order.shape[0]
+    cdef Py_ssize_t i, k, width = out.shape[1]
+    cdef real[:, ::1] products
+    _check(rows, map, sizeof(real), first, first + n, out.shape[0], scratch)
+    if rows.order is not None or table.shape[0] != rows.slots(map) or table.shape[1] != width:
+        raise ValueError("rows are in an order already, or table and out have the wrong shape")
+    for i in range(n):
+        if not first <= order[i] < first + n:
+            raise ValueError(f"order has the row {order[i]}, outside {first} to {first + n - 1}")
+    if n == 0 or width == 0:
+        return
+    products = out.copy()
+    c.order = &order[0]
+    c_table.values, c_table.width = <void *>&table[0, 0], <int32_t>width
+    with nogil:
+        tk_dot(&c, &map.c, 0, n, &c_table, &products[0, 0], _aligned(scratch))
+        for i in range(n):
+            for k in range(width):
+                out[order[i] - first, k] = products[i, k]
+
+
 def add(Rows rows, Map map, int64_t first, int64_t last, real[:, ::1] table, const real[:, ::1] t,
         unsigned char[::1] scratch, int32_t top=0, int32_t end=-1):
     """table[:, k] += sum_i t[i, k] phi(row first + i) (OUT: table).

@@ -377,19 +377,13 @@ def dot_rows(rows, expansion, walked, table, n_jobs=1, deliver=None):
     unordered = core.indptr is not None and core.order is None and core.base is None and not core.walk_dense
     sorting = unordered and table.nbytes > SORT_FROM and rows.n_rows <= np.iinfo(np.int32).max
 
-    def dot(first, last, part, scratch):
-        if not sorting:
-            _core.dot(core, walked, first, last, table, part, scratch)
-            return
-        order, twin, products = rows.sorted(first, last), rows.twin(), np.empty_like(part)
-        twin.set_order(order)
-        _core.dot(twin, walked, 0, last - first, table, products, scratch)
-        part[order - first] = products
-
     def take(passes, scratch):
         for first, last in passes:
             part = np.empty((last - first, width), dtype=dtype) if out is None else out[first:last]
-            dot(first, last, part, scratch)
+            if sorting:
+                _core.dot_in_order(core, walked, first, rows.sorted(first, last), table, part, scratch)
+            else:
+                _core.dot(core, walked, first, last, table, part, scratch)
             if deliver is not None:
                 deliver(first, last, part)
 

@@ -479,6 +479,27 @@ def test_rows_that_cannot_be_sorted_are_refused():
             _core.sort_rows(rows, 0, 4, some, of)
 
 
+def test_orders_that_do_not_belong_to_the_rows_are_refused():
+    rows, expansion = Rows(check_rows(sparse.csr_array(X0))), Expansion(5, degree=2, gamma=1.0)
+    table, out, scratch = np.ones((expansion.n_slots, 1)), np.empty((2, 1)), rows.scratch()
+
+    def dot(first, order, table=table, out=out, core=rows.core):
+        _core.dot_in_order(core, expansion.features, first, np.array(order, dtype=np.int32), table, out, scratch)
+
+    dot(1, [2, 1])
+    for first, order, message in [(1, [3, 1], "row 3, outside 1 to 2"), (1, [0, 1], "row 0"), (3, [3, 4], "not there")]:
+        with pytest.raises(ValueError, match=message):
+            dot(first, order)
+    with pytest.raises(ValueError, match="wrong shape"):
+        dot(1, [2, 1], table=np.ones((3, 1)))
+    with pytest.raises(ValueError, match="not there"):
+        dot(1, [2, 1], out=np.empty((1, 1)))
+    twin = rows.twin()
+    twin.set_order(np.arange(4, dtype=np.int32))
+    with pytest.raises(ValueError, match="in an order already"):
+        dot(1, [2, 1], core=twin)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n_jobs", [1, 3])
 @pytest.mark.parametrize("width", [1, 3])
