@@ -11,7 +11,7 @@ from taylorkern import _core, _model, _shift
 from taylorkern._problem import Problem
 from taylorkern._rows import Rows
 
-VERBS = ("dot", "add", "adapt", "gram", "weigh")
+VERBS = ("dot", "dot_in_order", "sort_rows", "add", "adapt", "gram", "weigh")
 STEPS = ("Dual", "Pegasos", "Adagrad")
 
 

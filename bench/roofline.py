@@ -169,7 +169,7 @@ class Bench(Timed):
         """The rows of part e on one model."""
         models = {n: clone(model).set_params(n_jobs=n) for n in (1, 2)}
         work = {str(n): lambda model=model: quietly(model.fit, X, y) for n, model in models.items()}
-        times = interleave(work, repeats=min(5, self.sizes.repeats), clock="wall")
+        times = interleave(work, repeats=min(9, self.sizes.repeats), clock="wall")
         if not np.array_equal(models[1].coef_, models[2].coef_):
             print(f"note: {name}: two threads make another model", file=sys.stderr)
         yield Row(

@@ -186,7 +186,7 @@ typedef struct {
     int64_t *indptr;          /* [n_rows + 1] */
     int32_t *indices;         /* NULL: indptr[i + 1] becomes the number of entries of row i; else they are written */
     void *data;
-    void *scratch;  /* of tk_shift_scratch_bytes(), 0 at first, to write entries; NULL when that is 0 */
+    void *scratch;  /* of tk_shift_scratch_bytes(), 0 at first, to write entries; NULL: they are sorted */
     int32_t append; /* 1: only indptr[first] is known, and indptr[i + 1] becomes where row i ends that is written */
 } tk_shift;
 

@@ -628,6 +628,10 @@ def nearest(Rows rows, int64_t first, int64_t last, const int32_t[::1] use, cons
         tk_nearest(&rows.c, &c, first, last, &cell[0])
 
 
+cdef enum:
+    FEW_SHIFTED = 64
+
+
 def shift_rows(Rows rows, int64_t first, int64_t last, const real[:, ::1] by, const int32_t[:, ::1] place,
                const int32_t[::1] moved, const int64_t[::1] moved_ptr, const int32_t[::1] cell,
                int64_t[::1] indptr, int32_t[::1] indices, real[::1] data, double[::1] beyond, bint append=False):
@@ -685,9 +689,10 @@ def shift_rows(Rows rows, int64_t first, int64_t last, const real[:, ::1] by, co
         if indices.shape[0] == 0:
             return
         shift.indices, shift.data = &indices[0], &data[0]
-        scratch = bytearray(tk_shift_scratch_bytes(shift.n_columns))
-        if scratch.shape[0]:
-            shift.scratch = &scratch[0]
+        if end - indptr[first] > FEW_SHIFTED:  # fewer are sorted in the time that it takes to clear it
+            scratch = bytearray(tk_shift_scratch_bytes(shift.n_columns))
+            if scratch.shape[0]:
+                shift.scratch = &scratch[0]
     with nogil:
         tk_shift_rows(&rows.c, &shift, first, last)
 

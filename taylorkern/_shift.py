@@ -110,8 +110,11 @@ def shift_rows(X, moved, place, cell=None, beyond=None, n_jobs=1):
             for first in range(0, n_rows, CHUNK):
                 last = min(first + CHUNK, n_rows)
                 _core.shift_rows(rows, first, last, *shift, indptr, indices, data, None, True)
+            end = int(indptr[-1])
+            if room <= ROOM:
+                return Csr(data[:end], indices[:end], indptr, X.shape)
             for array in (indices, data):
-                array.resize(indptr[-1], refcheck=False)
+                array.resize(end, refcheck=False)
             return Csr(data, indices, indptr, X.shape)
 
     def write(*out):
