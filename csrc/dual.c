@@ -102,17 +102,16 @@ static void take_output(const tk_training *training, tk_dual *dual, tk_block *bl
     }
 }
 
-static void take_outputs(const tk_training *training, tk_dual *dual, tk_block *block)
+/* Every step-th output, from the first on. */
+static void take_outputs(const tk_training *training, tk_dual *dual, tk_block *block, int32_t first, int32_t step)
 {
     const int32_t n_outputs = training->targets->n_outputs;
-    for (int32_t k = block->me; k < n_outputs; k += block->n_threads)
+    for (int32_t k = first; k < n_outputs; k += step)
         if (is_live(dual, k))
             take_output(training, dual, block, k);
         else
             for (int64_t i = 0; i < block->n; i++)
                 block->t[i * n_outputs + k] = 0;
-    if (n_outputs > 1)
-        tk_meet(training->team, block->me);
 }
 
 /* All outputs of a row together. */
@@ -185,6 +184,25 @@ static void see_row(const tk_training *training, const tk_block *block, int64_t 
                                                       : is_movable(training, dual, block, i);
 }
 
+static void keep_movable(const tk_training *training, tk_block *block, void *state)
+{
+    (void)state;
+    tk_keep_wanted(training, block);
+}
+
+/* What depends on all rows of the block: the steps, where they are not for several outputs by themselves. */
+static void end_block(const tk_training *training, tk_block *block, void *state)
+{
+    tk_dual *dual = state;
+    if (tk_is_joint(training->targets)) /* the steps depend on one another, row after row */
+        sweep_rows(training, dual, block);
+    else if (training->targets->n_outputs == 1)
+        take_outputs(training, dual, block, 0, 1);
+    tk_keep_changed(training, block);
+    dual->changed += block->n;
+    tk_coefficients(training, block, dual->C, NULL);
+}
+
 void tk_dual_pass(const tk_training *training, int64_t first, int64_t last, tk_dual *dual, int32_t me)
 {
     const int64_t n_outputs = training->targets->n_outputs;
@@ -194,21 +212,15 @@ void tk_dual_pass(const tk_training *training, int64_t first, int64_t last, tk_d
             TK_PREFETCH(dual->alpha + training->rows->order[b] * n_outputs);
             TK_PREFETCH(dual->margin + training->rows->order[b] * n_outputs);
         }
-        tk_next_block(training, i, last, NULL, &block, see_row, dual);
-        if (me == 0)
-            tk_keep_wanted(training, &block);
-        tk_tell(training, &block);
+        tk_next_block(training, i, last, NULL, &block, see_row, keep_movable, dual);
         if (block.n == 0)
             continue;
         tk_make_gram(training, &block);
-        if (!tk_is_joint(training->targets))
-            take_outputs(training, dual, &block);
-        else if (me == 0) /* the steps depend on one another, row after row */
-            sweep_rows(training, dual, &block);
-        if (me == 0) {
-            tk_keep_changed(training, &block);
-            dual->changed += block.n;
+        if (n_outputs > 1 && !tk_is_joint(training->targets)) {
+            tk_meet(training->team, me);
+            take_outputs(training, dual, &block, me, block.n_threads);
         }
-        tk_add_block(training, &block, dual->C, NULL, training->w.values);
+        tk_once(training, &block, end_block, dual);
+        tk_add_block(training, &block, training->w.values);
     }
 }

@@ -61,10 +61,12 @@ static void project(const tk_training *training, tk_pegasos *pegasos)
  */
 
 /* All of a step but for the tables, to which step_k and back_k times the slopes are added. */
-static void pegasos_step(const tk_training *training, tk_pegasos *pegasos, tk_block *block, double *step, double *back)
+static void pegasos_step(const tk_training *training, tk_block *block, void *state)
 {
+    tk_pegasos *pegasos = state;
     const tk_targets *targets = training->targets;
     const int32_t n_outputs = targets->n_outputs;
+    double *step = block->factors, *back = step + n_outputs;
     const double t = (double)++pegasos->t, shrink = t > 1 ? 1 - 1 / t : 1;
     const double eta = pegasos->share / (pegasos->lambda * t);
     if (pegasos->radius)
@@ -87,34 +89,43 @@ static void pegasos_step(const tk_training *training, tk_pegasos *pegasos, tk_bl
     for (int32_t k = 0; k < n_outputs; k++)
         pegasos->shift[k] += pegasos->scale[k];
     pegasos->n_averaged++;
+    tk_coefficients(training, block, 1, step);
+}
+
+static void pegasos_back(const tk_training *training, tk_block *block, void *state)
+{
+    (void)state;
+    tk_coefficients(training, block, 1, block->factors + training->targets->n_outputs);
 }
 
 void tk_pegasos_pass(const tk_training *training, int64_t first, int64_t last, tk_pegasos *pegasos, int32_t me)
 {
     tk_block block = tk_carve_block(training, me);
-    double *step = block.outputs, *back = block.outputs + training->targets->n_outputs;
     for (int64_t i = first; i < last; i += training->block) {
-        tk_next_block(training, i, last, pegasos->scale, &block, see_slopes, NULL);
-        if (me == 0)
-            pegasos_step(training, pegasos, &block, step, back);
-        tk_add_block(training, &block, 1, step, training->w.values);
-        if (pegasos->average) /* what was averaged so far holds shift * values: take the change out of it again */
-            tk_add_block(training, &block, 1, back, pegasos->average);
+        tk_next_block(training, i, last, pegasos->scale, &block, see_slopes, pegasos_step, pegasos);
+        tk_add_block(training, &block, training->w.values);
+        if (!pegasos->average)
+            continue;
+        /* What was averaged so far holds shift * values: take the change out of it again. */
+        tk_once(training, &block, pegasos_back, NULL);
+        tk_add_block(training, &block, pegasos->average);
     }
 }
 
 /* AdaGrad (Duchi et al., 2011). */
+static void keep_slopes(const tk_training *training, tk_block *block, void *state)
+{
+    (void)state;
+    tk_keep_changed(training, block);
+    tk_coefficients(training, block, 1, NULL);
+}
+
 void tk_adagrad_pass(const tk_training *training, int64_t first, int64_t last, const tk_adaptive *state, int32_t me)
 {
     tk_block block = tk_carve_block(training, me);
     const int32_t *share = training->shares + me;
     for (int64_t i = first; i < last; i += training->block) {
-        tk_next_block(training, i, last, NULL, &block, see_slopes, NULL);
-        if (me == 0) {
-            tk_keep_changed(training, &block);
-            tk_coefficients(training, &block, 1, NULL);
-        }
-        tk_tell(training, &block);
+        tk_next_block(training, i, last, NULL, &block, see_slopes, keep_slopes, NULL);
         const double begin = tk_begin_update(training);
         tk_adapt_part(&block.rows, training->update, 0, block.n, state, block.reals, block.for_walk, share[0],
                       share[1]);

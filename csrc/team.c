@@ -71,31 +71,37 @@ static int move_out_of_the_way(tk_team *team, int32_t me, int core)
     return alone;
 }
 
-void tk_meet(tk_team *team, int32_t me)
+int tk_arrive(tk_team *team, int32_t me)
 {
     if (!team || team->n == 1)
-        return;
+        return 1;
     const int32_t round = LOAD(&team->round), core = HERE();
     if (me < TK_SEEN && LOAD(&team->core[me]) != core)
         STORE(&team->core[me], core);
-    if (ADD(&team->arrived, 1) == team->n) {
-        STORE(&team->arrived, 0);
-        STORE(&team->round, round + 1);
-        if (LOAD(&team->asleep))
-            WAKE(&team->round);
-        return;
-    }
+    if (ADD(&team->arrived, 1) == team->n)
+        return 1;
     for (int turns = 0; turns < STAMINA && LOAD(&team->round) == round; turns++) {
         PAUSE();
         if (turns == PATIENCE && !move_out_of_the_way(team, me, core))
             break;
     }
     if (LOAD(&team->round) != round)
-        return;
+        return 0;
     ADD(&team->asleep, 1); /* whoever is the last has gone on to the next round before it looks at this, or sees it */
     while (LOAD(&team->round) == round)
         SLEEP(&team->round, round);
     ADD(&team->asleep, -1);
+    return 0;
+}
+
+void tk_release(tk_team *team)
+{
+    if (!team || team->n == 1)
+        return;
+    STORE(&team->arrived, 0);
+    ADD(&team->round, 1);
+    if (LOAD(&team->asleep))
+        WAKE(&team->round);
 }
 
 int32_t tk_take(int32_t *next)

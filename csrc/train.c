@@ -15,6 +15,7 @@ enum {
     WANTED,
     KEPT,
     NEXT,
+    FACTORS,
     N_SHARED,
     GRAM_SCRATCH = N_SHARED,
     PART,
@@ -41,7 +42,7 @@ static void sizes(const tk_rows *rows, int64_t block, int64_t n_outputs, int64_t
     bytes[GRAM_SCRATCH] = tk_gram_scratch_bytes(rows, block);
     bytes[PART] = n_outputs > 1 ? bytes[GRAM] : 0;
     bytes[F] = bytes[ALPHA] = bytes[SIGN] = bytes[OMEGA] = bytes[TARGET] = block * 8;
-    bytes[OUTPUTS] = 2 * n_outputs * 8;
+    bytes[OUTPUTS] = bytes[FACTORS] = 2 * n_outputs * 8;
     bytes[WALK] = tk_scratch_bytes(rows);
     for (int part = 0; part < N_PARTS; part++)
         bytes[part] = aligned(bytes[part]);
@@ -84,6 +85,7 @@ tk_block tk_carve_block(const tk_training *training, int32_t me)
                   .wanted = at[WANTED],
                   .kept = at[KEPT],
                   .next = at[NEXT],
+                  .factors = at[FACTORS],
                   .part = at[PART],
                   .f = at[F],
                   .alpha = at[ALPHA],
@@ -191,8 +193,20 @@ static void take_margins(const tk_training *training, const block_call *call, tk
                  (char *)block->reals + (part * parts.stride + begin * width) * real, block->for_walk, &parts);
 }
 
+void tk_once(const tk_training *training, tk_block *block, tk_alone *work, void *state)
+{
+    if (tk_arrive(training->team, block->me)) {
+        for (int32_t of = 0; of <= training->n_parts; of++) /* nobody is about to take any */
+            block->next[of * (LINE / 4)] = 0;
+        work(training, block, state);
+        *block->kept = block->n;
+        tk_release(training->team);
+    }
+    block->n = *block->kept;
+}
+
 void tk_next_block(const tk_training *training, int64_t first, int64_t last, const double *scale, tk_block *block,
-                   tk_see *see, void *state)
+                   tk_see *see, tk_alone *then, void *state)
 {
     const block_call call = {first, last, scale, see, state};
     /* Either threads are as many for each part, and each begins with its own, or each sees all of them. */
@@ -207,21 +221,11 @@ void tk_next_block(const tk_training *training, int64_t first, int64_t last, con
                 see_rows(training, &call, block, begin, least(begin + piece, n));
         }
     }
-    tk_meet(training->team, block->me);
     if (teams > 1) {
-        see_rows(training, &call, block, n * block->me / block->n_threads, n * (block->me + 1) / block->n_threads);
         tk_meet(training->team, block->me);
+        see_rows(training, &call, block, n * block->me / block->n_threads, n * (block->me + 1) / block->n_threads);
     }
-    for (int32_t of = 0; block->me == 0 && of < teams; of++)
-        block->next[of * (LINE / 4)] = 0; /* nobody looks at it before the next barrier */
-}
-
-void tk_tell(const tk_training *training, tk_block *block)
-{
-    if (block->me == 0)
-        *block->kept = block->n;
-    tk_meet(training->team, block->me);
-    block->n = *block->kept;
+    tk_once(training, block, then, state);
 }
 
 /* Row `from` of the block becomes row `to`. */
@@ -265,9 +269,6 @@ void tk_make_gram(const tk_training *training, tk_block *block)
     tk_gram_begin(&block->rows, training->update, 0, n, block->for_gram);
     for (int64_t begin; (begin = ROWS * (int64_t)tk_take(next)) < n;)
         tk_gram_part(&block->rows, training->update, n, block->gram, block->for_gram, begin, least(begin + ROWS, n));
-    tk_meet(training->team, block->me);
-    if (block->me == 0)
-        *next = 0; /* as above */
 }
 
 void tk_coefficients(const tk_training *training, tk_block *block, double factor, const double *factors)
@@ -295,13 +296,10 @@ void tk_end_update(const tk_training *training, int32_t me, double begin)
         training->spent[me * 8] += tk_seconds() - begin;
 }
 
-void tk_add_block(const tk_training *training, tk_block *block, double factor, const double *factors, void *table)
+void tk_add_block(const tk_training *training, tk_block *block, void *table)
 {
     const tk_table to = {table, training->w.width};
     const int32_t *share = training->shares + block->me;
-    if (block->me == 0)
-        tk_coefficients(training, block, factor, factors);
-    tk_tell(training, block);
     const double begin = tk_begin_update(training);
     tk_add_part(&block->rows, training->update, 0, block->n, &to, block->reals, block->for_walk, share[0], share[1]);
     tk_end_update(training, block->me, begin);

@@ -9,8 +9,7 @@
 #include "team.h"
 
 /* The block at hand, carved out of the scratch of a pass. Threads share all of it but what is marked as each one's own;
- * what they share is written by one thread, or by each its part, between two barriers. What one thread does alone is
- * done by thread 0. */
+ * what they share is written by one thread, or by each its part, between two barriers. */
 typedef struct {
     tk_rows rows;      /* with an order of n rows: those of the block */
     int64_t n;         /* rows; the same in each thread */
@@ -22,6 +21,7 @@ typedef struct {
     uint8_t *wanted;   /* [block] whether a step has a use for the row */
     int64_t *kept;     /* [1] how many rows are left */
     int32_t *next;     /* [n_parts + 1][LINE / 4] pieces of work that have been taken: of margins, of the Gram matrix */
+    double *factors;   /* [2][K] what coefficients are multiplied by */
     double *part;      /* own: [block][block] the same for some of the rows */
     double *f, *alpha; /* own: [block] of one output of these, */
     double *sign, *omega, *target; /* own: [block] and what is asked of it */
@@ -38,16 +38,22 @@ tk_block tk_carve_block(const tk_training *training, int32_t me);
 /* What a step makes of row i of a block and its margins, whatever the others are; in any thread. */
 typedef void tk_see(const tk_training *training, const tk_block *block, int64_t i, void *state);
 
+/* What one thread does alone with a block; it may leave fewer rows in it. */
+typedef void tk_alone(const tk_training *training, tk_block *block, void *state);
+
+/* When all threads have come here the last of them does that; then all go on, and know how many rows are left. */
+void tk_once(const tk_training *training, tk_block *block, tk_alone *work, void *state);
+
 /* The rows from order[first] on, but before order[last], and their margins under w, or scale_k * w_k. All threads call
- * it; rows, margins and what `see` has made of each are there when it returns. */
+ * it; when it returns, `see` has been called for each row, and `then` once for all. */
 void tk_next_block(const tk_training *training, int64_t first, int64_t last, const double *scale, tk_block *block,
-                   tk_see *see, void *state);
+                   tk_see *see, tk_alone *then, void *state);
 
 /* Keeps the rows that are wanted; and those that have a coefficient other than 0. For one thread. */
 void tk_keep_wanted(const tk_training *training, tk_block *block);
 void tk_keep_changed(const tk_training *training, tk_block *block);
 
-/* The block's Gram matrix, [n][n]. All threads call it. */
+/* The block's Gram matrix, [n][n]. All threads call it, and have to meet before they look at it. */
 void tk_make_gram(const tk_training *training, tk_block *block);
 
 /* factor * factors_k * t_k (NULL: all 1) in the type of the rows; 0 for the padding. For one thread. */
@@ -57,10 +63,7 @@ void tk_coefficients(const tk_training *training, tk_block *block, double factor
 double tk_begin_update(const tk_training *training);
 void tk_end_update(const tk_training *training, int32_t me, double begin);
 
-/* What one thread does alone ends with this: the others learn how many rows are left in the block. */
-void tk_tell(const tk_training *training, tk_block *block);
-
-/* table_k += factor * factors_k * sum_i t_ik phi(x_i), over the block as thread 0 knows it. All threads call it. */
-void tk_add_block(const tk_training *training, tk_block *block, double factor, const double *factors, void *table);
+/* table_k += the sum over the block's rows of their coefficients times phi(x_i). All threads call it. */
+void tk_add_block(const tk_training *training, tk_block *block, void *table);
 
 #endif
