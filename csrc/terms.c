@@ -49,6 +49,18 @@ void tk_terms_pass(const tk_targets *targets, const int32_t *which, int64_t firs
     }
 }
 
+void tk_margins(const tk_targets *targets, tk_real real, const void *f, int32_t width, int64_t first, int64_t last,
+                double *margin)
+{
+    const int32_t n = targets->n_outputs;
+    for (int64_t row = first; row < last; row++)
+        for (int32_t k = 0; k < n; k++) {
+            const int64_t at = (row - first) * width + k;
+            const double output = real == TK_FLOAT64 ? ((const double *)f)[at] : ((const float *)f)[at];
+            margin[row * n + k] = output * tk_sign(targets, row, k) - tk_target(targets, row, k);
+        }
+}
+
 void tk_slopes(const tk_targets *targets, const double *margin, int64_t first, int64_t last, double *alpha)
 {
     const int64_t n = targets->n_outputs;

@@ -233,6 +233,10 @@ typedef struct {
 
 void tk_terms_pass(const tk_targets *targets, const int32_t *which, int64_t first, int64_t last, const tk_terms *terms);
 
+/* margin[i][k] for the rows first <= i < last, from their outputs f[i - first][k], k < K <= width. */
+void tk_margins(const tk_targets *targets, tk_real real, const void *f, int32_t width, int64_t first, int64_t last,
+                double *margin);
+
 /* alpha[i][k] for the rows first <= i < last: the dual point that goes with the slopes of the losses at margins v. */
 void tk_slopes(const tk_targets *targets, const double *margin, int64_t first, int64_t last, double *alpha);
 

@@ -143,6 +143,7 @@ class Targets:
         favour: NDArray[np.float64] | None = None,
         epsilon: float = 0,
     ) -> None: ...
+    def margins(self, f: _Real, first: int, margin: NDArray[np.float64]) -> None: ...
     def add_terms(
         self,
         margin: NDArray[np.float64],

@@ -186,6 +186,8 @@ cdef extern from "tk.h" nogil:
     void tk_shift_rows(const tk_rows *rows, const tk_shift *shift, int64_t first, int64_t last)
     void tk_terms_pass(const tk_targets *targets, const int32_t *which, int64_t first, int64_t last,
                        const tk_terms *terms)
+    void tk_margins(const tk_targets *targets, tk_real real, const void *f, int32_t width, int64_t first, int64_t last,
+                    double *margin)
     void tk_slopes(const tk_targets *targets, const double *margin, int64_t first, int64_t last, double *alpha)
     int64_t tk_training_scratch_bytes(const tk_rows *rows, int32_t block, int32_t n_outputs, int32_t width,
                                       int32_t n_parts, int32_t n_threads)
@@ -752,6 +754,17 @@ cdef class Targets:
         if n_rows != self.n_rows or n_outputs != self.n_outputs:
             raise ValueError("an array of one entry for each row and output has the wrong shape")
         return 0
+
+    def margins(self, const real[:, ::1] f, int64_t first, double[:, ::1] margin):
+        """The margins of the rows first, first + 1, ... from their outputs; more columns are padding (OUT: margin)."""
+        cdef int64_t last = first + f.shape[0]
+        self.check(margin.shape[0], margin.shape[1])
+        if not 0 <= first <= last <= self.n_rows or f.shape[1] < self.n_outputs:
+            raise ValueError(f"rows {first} to {last} are not there, or have too few outputs")
+        if first < last:
+            with nogil:
+                tk_margins(&self.c, TK_FLOAT64 if sizeof(real) == 8 else TK_FLOAT32, &f[0, 0], <int32_t>f.shape[1],
+                           first, last, &margin[0, 0])
 
     def add_terms(self, const double[:, ::1] margin, const double[:, ::1] alpha, const int32_t[::1] which,
                   int64_t first, int64_t last, const uint8_t[::1] live, double[:, ::1] sums, uint8_t[::1] active,

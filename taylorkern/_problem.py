@@ -162,32 +162,31 @@ class Problem:
         eight = 8 if self.rows.core.walk_dense else 1
         return self.n_outputs * self.n_monomials / (eight * self.n_rows)
 
-    def outputs(self, w, walked=None, out=None, finish=lambda f, rows, out: np.copyto(out, f)):
-        """f(x_i) of all rows, [n_rows, K] in float64; w holds weights of features, or goes with the map `walked`.
-
-        `finish` is called with parts of it as they come, the rows that they are of, and where they belong.
-        """
-        f = np.empty((self.n_rows, self.n_outputs)) if out is None else out
+    def outputs(self, w, walked=None):
+        """f(x_i) of all rows, [n_rows, K] in float64; w holds weights of features, or goes with the map `walked`."""
+        f = np.empty((self.n_rows, self.n_outputs))
 
         def deliver(first, last, values):
-            finish(values[:, : self.n_outputs], slice(first, last), f[first:last])
+            f[first:last] = values[:, : self.n_outputs]
 
         dot_rows(self.rows, self.expansion, walked or self.expansion.features, w, self.n_jobs, deliver)
         return f
 
-    def to_margins(self, f, rows=slice(None), out=None):
-        """Outputs -> margins, in place where no other place is given."""
-        out = f if out is None else out
-        if not self.of_labels:
-            return np.subtract(f, self.y[rows], out=out)
-        if not self.loss.joint:
-            return np.multiply(f, self.y[rows], out=out)
-        np.copyto(out, f)
-        return out
-
     def margins(self, w, walked=None, out=None):
         """The margins of all rows; see `outputs`."""
-        return self.outputs(w, walked, out, self.to_margins)
+        margin = np.empty((self.n_rows, self.n_outputs)) if out is None else out
+
+        def deliver(first, last, values):
+            self.targets.margins(values, first, margin)
+
+        dot_rows(self.rows, self.expansion, walked or self.expansion.features, w, self.n_jobs, deliver)
+        return margin
+
+    def to_margins(self, f, rows=slice(None)):
+        """Outputs -> margins, in place."""
+        if not self.of_labels:
+            return np.subtract(f, self.y[rows], out=f)
+        return f if self.loss.joint else np.multiply(f, self.y[rows], out=f)
 
     def add(self, table, alpha, walked=None):
         """Add C sum_i alpha_ik y_ik phi(x_i) to a model's tables, or to weights when `walked` are the features."""

@@ -459,6 +459,15 @@ class TestTerms:
             targets.slopes(asked.margins(f), alpha)
             assert np.allclose(alpha, asked.slopes(f), rtol=1e-13, atol=1e-13)
 
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    def test_margins_equal_the_reference(self, loss, n_outputs, dtype):
+        asked, targets = ask(loss, N_ROWS, n_outputs)
+        f = np.hstack([some_outputs(n_outputs), np.full((N_ROWS, 3), np.nan)]).astype(dtype)  # what follows is padding
+        margins = np.full((N_ROWS, n_outputs), np.nan)
+        for first, last in [(20, N_ROWS), (0, 0), (0, 20)]:
+            targets.margins(f[first:last], first, margins)
+        assert np.array_equal(margins, asked.margins(f[:, :n_outputs].astype(np.float64)))
+
     def test_far_margins_have_finite_terms(self, loss, n_outputs):
         asked, targets = ask(loss, N_ROWS, n_outputs)
         f = 1000 * some_outputs(n_outputs)
@@ -1398,6 +1407,16 @@ class TestBoundary:
         refused("not there", which=np.array([0, -1, 2, 3], dtype=np.int32))
         refused("dtype", which=np.arange(4))
         refused("dtype", alpha=np.zeros((4, 2), dtype=np.float32))
+
+    def test_margins(self):
+        targets = self.targets()
+        good = np.zeros((targets.n_rows, targets.n_outputs))
+        targets.margins(good, 0, good.copy())
+        for f, first, margin in [(good, 1, good), (good, -1, good), (good[:, :-1].copy(), 0, good)]:
+            with pytest.raises(ValueError, match="not there, or have too few outputs"):
+                targets.margins(f, first, margin)
+        with pytest.raises(ValueError, match="wrong shape"):
+            targets.margins(good, 0, good[:-1])
 
     def test_slopes(self):
         targets, good = self.targets(), np.zeros((4, 2))
