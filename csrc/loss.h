@@ -44,12 +44,13 @@ static inline double tk_beyond(double v, double epsilon)
 
 static inline double tk_loss_value(const tk_targets *t, double v)
 {
-    double e;
+    double e = 1 - v;
+    e = e > 0 ? e : 0; /* so that no branch has to be foreseen */
     switch (t->loss) {
     case TK_HINGE:
-        return v < 1 ? 1 - v : 0;
+        return e;
     case TK_SQUARED_HINGE:
-        return v < 1 ? (1 - v) * (1 - v) : 0;
+        return e * e;
     case TK_LOG_LOSS:
         return v > 0 ? log1p(exp(-v)) : log1p(exp(v)) - v;
     case TK_EPSILON_INSENSITIVE:
@@ -107,7 +108,7 @@ static inline int tk_is_settled(const tk_targets *t, double v, double p, double 
 {
     switch (t->loss) {
     case TK_HINGE:
-        return (p <= 0 && v > 1 + slack) || (p >= 1 && v < 1 - slack);
+        return ((p <= 0) & (v > 1 + slack)) | ((p >= 1) & (v < 1 - slack)); /* no branch: none could be foreseen */
     case TK_SQUARED_HINGE:
         return p <= 0 && v > 1 + slack;
     case TK_LOG_LOSS:

@@ -3,17 +3,18 @@
 
 #include "joint.h"
 
-/* One output of a row. Returns whether it may yet want to move. */
-static int one_output(const tk_targets *t, const tk_terms *terms, int64_t row, int32_t k)
+/* One output of a row, to be added to sums[0], sums[step], .. Returns whether it may yet want to move. */
+static inline int one_output(const tk_targets *t, const tk_terms *terms, int64_t row, int32_t k, double *sums,
+                             int64_t step)
 {
-    const int64_t at = row * t->n_outputs + k, n = t->n_outputs;
+    const int64_t at = row * t->n_outputs + k;
     const double v = terms->margin[at], alpha = terms->alpha ? terms->alpha[at] : 0;
     const double omega = tk_omega(t, row, k), p = alpha / omega, target = tk_target(t, row, k);
     const double loss = tk_loss_value(t, v), g = tk_dual_value(t, p);
-    terms->sums[k] += omega * loss;
-    terms->sums[n + k] += omega * g + alpha * target;
-    terms->sums[2 * n + k] += omega * (loss - g) + alpha * v;
-    terms->sums[3 * n + k] += alpha * (v + target);
+    sums[0] += omega * loss;
+    sums[step] += omega * g + alpha * target;
+    sums[2 * step] += omega * (loss - g) + alpha * v;
+    sums[3 * step] += alpha * (v + target);
     return terms->active && !tk_is_settled(t, v, p, terms->slack[k], terms->near[k]);
 }
 
@@ -33,8 +34,41 @@ static int all_outputs(const tk_targets *t, const tk_terms *terms, int64_t row)
     return terms->active && !tk_joint_is_settled(t, f, alpha, y, omega, terms->slack[0], terms->near[0]);
 }
 
+/* Rows with one output: the sums stay in registers, and nobody asks for each row which loss it is. */
+static inline void only_output(const tk_targets *targets, const tk_loss loss, const int32_t *which, int64_t first,
+                               int64_t last, const tk_terms *terms)
+{
+    tk_targets t = *targets;
+    double sums[4] = {terms->sums[0], terms->sums[1], terms->sums[2], terms->sums[3]};
+    t.loss = loss;
+    t.n_outputs = 1;
+    for (int64_t i = first; i < last; i++) {
+        const int64_t row = which ? which[i] : i;
+        const int active = one_output(&t, terms, row, 0, sums, 1);
+        if (terms->active)
+            terms->active[row] = (uint8_t)active;
+    }
+    for (int s = 0; s < 4; s++)
+        terms->sums[s] = sums[s];
+}
+
 void tk_terms_pass(const tk_targets *targets, const int32_t *which, int64_t first, int64_t last, const tk_terms *terms)
 {
+    if (targets->n_outputs == 1 && (!terms->live || terms->live[0]))
+        switch (targets->loss) {
+#define TK_CASE(loss)                                                                                                  \
+    case loss:                                                                                                         \
+        only_output(targets, loss, which, first, last, terms);                                                         \
+        return;
+            TK_CASE(TK_HINGE)
+            TK_CASE(TK_SQUARED_HINGE)
+            TK_CASE(TK_LOG_LOSS)
+            TK_CASE(TK_EPSILON_INSENSITIVE)
+            TK_CASE(TK_SQUARED_EPSILON_INSENSITIVE)
+#undef TK_CASE
+        default:
+            break;
+        }
     for (int64_t i = first; i < last; i++) {
         const int64_t row = which ? which[i] : i;
         int active = 0;
@@ -43,7 +77,7 @@ void tk_terms_pass(const tk_targets *targets, const int32_t *which, int64_t firs
         else
             for (int32_t k = 0; k < targets->n_outputs; k++)
                 if (!terms->live || terms->live[k])
-                    active |= one_output(targets, terms, row, k);
+                    active |= one_output(targets, terms, row, k, terms->sums + k, targets->n_outputs);
         if (terms->active)
             terms->active[row] = (uint8_t)active;
     }
