@@ -16,6 +16,10 @@
 #define FORCE_INLINE inline __attribute__((always_inline))
 #define NOINLINE __attribute__((noinline))
 #define UNROLL _Pragma("clang loop unroll(full)")
+#elif defined(__SANITIZE_ADDRESS__) /* inlined and watched, they would take the compiler many minutes */
+#define FORCE_INLINE inline
+#define NOINLINE __attribute__((noinline))
+#define UNROLL
 #else
 #define FORCE_INLINE inline __attribute__((always_inline))
 #define NOINLINE __attribute__((noinline))
