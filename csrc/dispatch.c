@@ -201,10 +201,13 @@ void tk_shrink(tk_real real, const tk_adaptive *state, double factor, int64_t fi
 
 int64_t tk_gram_scratch_bytes(const tk_rows *rows, int64_t n)
 {
-    int64_t n_forms = 0;
+    const tk_gram_parts parts = tk_gram_parts_of(rows, n);
+    int64_t n_forms = 0, columns = parts.columns;
     for (const tk_rows *form = rows; form; form = form->next)
         n_forms++;
-    return 8 * (rows->n_columns + n_forms * TK_GRAM_ROW * n);
+    if (n >= LEAST_BY_COLUMNS && !columns) /* fewer rows may yet fit */
+        columns = MOST_BY_COLUMNS;
+    return parts.spread + n_forms * (columns + parts.numbers);
 }
 
 void tk_gram(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, double *gram, void *scratch)

@@ -38,6 +38,9 @@
         NAME(name)(c, 0);                                                                                              \
     }
 
+/* to[j] = s others[j] sum_k map->series[k] z[j]^k for j < n, or added to it. */
+static void series(const tk_map *map, double s, const double *others, const double *z, int64_t n, int onto, double *to);
+
 #define real float
 #define TK_IS_FLOAT 1
 #define NAME(x) x##_float
@@ -78,6 +81,29 @@ static void add_multiple(double *f, double by, const double *q, int64_t n)
         v_store(f + j, v_fma(times, v_load(q + j), v_load(f + j)));
     for (; j < n; j++)
         f[j] += by * q[j];
+}
+
+static FORCE_INLINE V series_vector(const tk_map *map, V s, V others, V z, V onto)
+{
+    V sum = v_set1(map->series[map->degree]);
+    for (int k = map->degree - 1; k >= 0; k--)
+        sum = v_fma(sum, z, v_set1(map->series[k]));
+    return v_fma(v_mul(s, others), sum, onto);
+}
+
+static void series(const tk_map *map, double s, const double *others, const double *z, int64_t n, int onto, double *to)
+{
+    const V both = v_set1(s);
+    int64_t j = 0;
+    for (; j + VLEN <= n; j += VLEN)
+        v_store(to + j, series_vector(map, both, v_load(others + j), v_load(z + j), onto ? v_load(to + j) : v_zero()));
+    if (j < n) {
+        const int rest = (int)(n - j);
+        v_store_n(to + j,
+                  series_vector(map, both, v_load_n(others + j, rest), v_load_n(z + j, rest),
+                                onto ? v_load_n(to + j, rest) : v_zero()),
+                  rest);
+    }
 }
 
 const tk_kernels TK_KERNELS = {

@@ -25,8 +25,6 @@ typedef struct {
     tk_verbs real[2]; /* indexed by tk_real */
 } tk_kernels;
 
-enum { TK_GRAM_ROW = 4 }; /* numbers of 8 bytes that are kept of each row, in each form, for a Gram matrix */
-
 /* Soon to be read: memory that large data has in no cache. */
 #if defined(__GNUC__)
 #define TK_PREFETCH(at) __builtin_prefetch(at)

@@ -65,12 +65,30 @@ static inline tk_sizes tk_sizes_of(int lanes, int64_t max_nonzeros, int64_t real
     z.room = one_place > limit ? one_place : limit;
     z.x = tk_aligned(places * lanes * real_bytes);
     z.offset = dense ? 0 : tk_aligned(z.room * 4);
-    z.value = tk_aligned((dense ? (lanes + 3) * (int64_t)LANE_STRIDE : z.room) * real_bytes);
+    z.value = tk_aligned((dense ? (lanes + 1) * (int64_t)LANE_STRIDE : z.room) * real_bytes);
     z.kept = dense ? 0 : tk_aligned(2 * (KEPT_PLACES - 1) * (z.room + SLACK) * real_bytes);
     z.slot = dense ? 0 : tk_aligned((STEPS + SLACK) * 4);
     z.g = dense ? 0 : tk_aligned((STEPS + SLACK) * real_bytes);
     z.sums = tk_aligned(lanes * real_bytes);
     return z;
+}
+
+/* Bytes of the parts of the scratch for a Gram matrix of n rows: one row over all columns; and for each form all rows
+ * by columns, where they are worth it and fit into the second cache, and a few numbers of each. */
+typedef struct {
+    int64_t spread, columns, numbers;
+} tk_gram_parts;
+
+enum { LEAST_BY_COLUMNS = 8, MOST_BY_COLUMNS = 1 << 20 };
+
+static inline tk_gram_parts tk_gram_parts_of(const tk_rows *rows, int64_t n)
+{
+    const int64_t real_bytes = rows->real == TK_FLOAT64 ? 8 : 4;
+    const int64_t columns = tk_aligned(rows->n_columns * ((n + 15) / 16 * 16) * real_bytes);
+    tk_gram_parts parts = {.spread = tk_aligned(rows->n_columns * real_bytes)};
+    parts.columns = n < LEAST_BY_COLUMNS || columns > MOST_BY_COLUMNS ? 0 : columns;
+    parts.numbers = tk_aligned(8 * (4 * n + SLACK));
+    return parts;
 }
 
 /* Where row i is stored. */

@@ -773,10 +773,11 @@ static const double *phi_of(const test_case *c, int64_t row)
 
 static void test_gram(const test_case *c)
 {
-    static const int64_t ranges[][2] = {{0, 5}, {2, 5}, {1, 6}, {3, 4}};
-    const array order = new_order(c->x->n), scratch = new_zeros(tk_gram_scratch_bytes(&c->rows->c, 5));
+    /* All rows; and few of them, which are multiplied in another way. */
+    const int64_t all = c->x->n, ranges[][2] = {{0, 5}, {0, all}, {2, 5}, {1, 6}, {all > 9 ? all - 9 : 0, all}, {3, 4}};
+    const array order = new_order(all), scratch = new_zeros(tk_gram_scratch_bytes(&c->rows->c, all));
     for (int ordered = 0; ordered < 2; ordered++)
-        for (int k = 0; k < 4; k++) {
+        for (int k = 0; k < 6; k++) {
             const int64_t first = ranges[k][0], n = ranges[k][1] - first;
             const array gram = new_numbers(n * n, NAN);
             tk_rows rows = c->rows->c;

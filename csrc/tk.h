@@ -135,7 +135,7 @@ int64_t tk_gram_scratch_bytes(const tk_rows *rows, int64_t n);
 void tk_gram(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, double *gram, void *scratch);
 /* The same in parts, for threads that have a scratch each: first what is to be known of the n rows, */
 void tk_gram_begin(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, void *scratch);
-/* then the numbers of the rows begin <= i < end of the matrix from the diagonal on, and of the same columns. */
+/* then the rows begin <= i < end of the matrix. */
 void tk_gram_part(const tk_rows *rows, const tk_map *map, int64_t n, double *gram, void *scratch, int64_t begin,
                   int64_t end);
 
