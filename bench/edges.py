@@ -62,6 +62,7 @@ def metered(clock):
         with (
             mock.patch.multiple(_core, **steps),
             mock.patch.multiple(_model, **model),
+            mock.patch.object(Problem, "margins", _method(meter, Problem.margins)),
             mock.patch.object(Problem, "terms", _method(meter, Problem.terms)),
             mock.patch.object(Rows, "know_factors", _method(meter, Rows.know_factors)),
             mock.patch.object(_shift, "shift_rows", meter.timed("shift", _shift.shift_rows)),

@@ -14,7 +14,7 @@ import numpy as np
 from . import _core
 from ._memory import check_memory
 from ._rows import Rows, is_csr, share_out
-from ._shift import SPARSE_SHARE, Moved, _centre, _readable, _share_filled, shift_rows
+from ._shift import SPARSE_SHARE, Moved, _centre, _readable, shift_rows
 
 SAMPLE_ROWS = 48  # that the centres are found from, for each of them
 LEAST_SAMPLE = 2**14
@@ -210,8 +210,7 @@ def choose_cells(X, n_cells, n_partitions, degree, random, *, compact=True, n_jo
     n_features = X.shape[1]
     n_cells = min(n_cells, X.shape[0])
     check_memory(n_partitions * n_cells * n_features * 24, memory_limit, f"{n_cells} centres in {n_features} columns")
-    around = _centre(Rows(X)).astype(X.dtype).astype(np.float64)
-    filled = _share_filled(Rows(X), around)
+    around, filled = _centre(Rows(X))
     continuous = filled > 1 - SPARSE_SHARE
     chosen = np.flatnonzero(continuous if continuous.any() else filled > 0)
     use = np.full(n_features, -1, dtype=np.int32)

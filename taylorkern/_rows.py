@@ -68,11 +68,15 @@ class Csr(NamedTuple):
         return Csr(self.data[begin:end], self.indices[begin:end], indptr, (last - first, self.shape[1]))
 
     def every(self, step):
-        """The rows 0, step, 2 step, ..."""
-        begin, lengths = self.indptr[:-1:step], np.diff(self.indptr)[::step]
-        indptr = np.concatenate([[0], np.cumsum(lengths)])
-        at = np.repeat(begin - indptr[:-1], lengths) + np.arange(indptr[-1])
-        return Csr(self.data[at], self.indices[at], indptr, (len(lengths), self.shape[1]))
+        """Where the rows 0, step, 2 step, ... have entries."""
+        begin = self.indptr[:-1:step]
+        lengths = self.indptr[1::step] - begin
+        narrow = np.int32 if self.indptr[-1] <= np.iinfo(np.int32).max else np.int64
+        indptr = np.zeros(len(lengths) + 1, dtype=np.int64)
+        np.cumsum(lengths, out=indptr[1:])
+        at = np.repeat((begin - indptr[:-1]).astype(narrow), lengths)
+        at += np.arange(indptr[-1], dtype=narrow)
+        return Csr(np.ones(len(at), dtype=bool), self.indices.take(at), indptr, (len(lengths), self.shape[1]))
 
     def astype(self, dtype):
         """The same rows in another type."""

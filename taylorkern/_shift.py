@@ -158,7 +158,7 @@ def choose_shift(X, shift, expansion):
             raise ValueError(f'shift must be "auto", None or {n_columns} numbers; got {shift!r}')
         if not invariant:
             return None
-        by = _centre(rows)
+        by, filled = _centre(rows)
     else:
         try:
             by = np.array(shift, dtype=np.float64).reshape(-1)
@@ -170,8 +170,8 @@ def choose_shift(X, shift, expansion):
             raise ValueError(f"shift must hold finite numbers; got {shift!r}")
         if not invariant and by.any():
             raise ValueError(f"the {expansion.kernel} kernel changes when rows are shifted; use shift=None")
-    by = by.astype(X.dtype).astype(np.float64)
-    filled = _share_filled(rows, by)
+        by = by.astype(X.dtype).astype(np.float64)
+        filled = _share_filled(rows, by)
     nonzeros = float(filled.sum())
     if not is_csr(X) and expansion.n_slots < 2 * expansion.monomials(round(nonzeros)):
         return Shift(by, None, nonzeros)
@@ -186,25 +186,36 @@ def _step(n_rows, n_some):
 
 
 def _centre(rows):
-    """For each column its most frequent value, or its mean when no value is frequent; both of a sample."""
+    """What the columns of rows are shifted by: (by, in what share of the rows each column differs from it).
+
+    For each column its most frequent value, or its mean when no value is frequent; all of that of a sample.
+    """
     by = np.zeros(rows.n_columns)
-    columns = np.flatnonzero(_share_filled(rows, by) > 1 - SPARSE_SHARE)  # in others zero is the most frequent value
+    filled = _share_filled(rows, by)
+    columns = np.flatnonzero(filled > 1 - SPARSE_SHARE)  # in others zero is the most frequent value
     if not len(columns):
-        return by
+        return by, filled
     step = _step(rows.n_rows, SAMPLE)
     dense = np.zeros((len(columns), -(-rows.n_rows // step)), dtype=rows.dtype)
     line = np.full(rows.n_columns, -1, dtype=np.int32)
     line[columns] = np.arange(len(columns))
     _core.take_columns(rows.core, step, line, dense)
     values = _commonest(dense)
-    counts = [np.count_nonzero(line == value) for line, value in zip(dense, values, strict=True)]
-    frequent = np.array(counts) >= SPARSE_SHARE * dense.shape[1]
+    frequent = _counts(dense, values) >= SPARSE_SHARE * dense.shape[1]
     by[columns[frequent]] = values[frequent]
-    columns, dense = columns[~frequent], dense[~frequent]
-    means, variances = dense.mean(axis=1, dtype=np.float64), dense.var(axis=1, dtype=np.float64)
+    others = dense[~frequent]
+    means, variances = others.mean(axis=1, dtype=np.float64), others.var(axis=1, dtype=np.float64)
     if (means**2).sum() > CENTRED * variances.sum():
-        by[columns] = [_readable(mean, sqrt(variance)) for mean, variance in zip(means, variances, strict=True)]
-    return by
+        pairs = zip(means, variances, strict=True)
+        by[columns[~frequent]] = [_readable(mean, sqrt(variance)) for mean, variance in pairs]
+    by = by.astype(rows.dtype)
+    filled[columns] = 1 - _counts(dense, by[columns]) / dense.shape[1]
+    return by.astype(np.float64), filled
+
+
+def _counts(lines, values):
+    """How often each line has its value."""
+    return np.array([np.count_nonzero(line == value) for line, value in zip(lines, values, strict=True)])
 
 
 def _commonest(lines):
