@@ -202,35 +202,17 @@ void tk_shrink(tk_real real, const tk_adaptive *state, double factor, int64_t fi
 int64_t tk_gram_scratch_bytes(const tk_rows *rows, int64_t n)
 {
     const tk_gram_parts parts = tk_gram_parts_of(rows, n);
-    int64_t n_forms = 0, columns = parts.columns;
-    for (const tk_rows *form = rows; form; form = form->next)
-        n_forms++;
-    if (n >= LEAST_BY_COLUMNS && !columns) /* fewer rows may yet fit */
-        columns = MOST_BY_COLUMNS;
-    return parts.spread + n_forms * (columns + parts.numbers);
+    /* Where n rows are too many to be laid out by columns, fewer may yet fit. */
+    const int64_t columns = n >= LEAST_BY_COLUMNS && !parts.columns ? MOST_BY_COLUMNS : parts.columns;
+    return parts.spread + columns + parts.numbers;
 }
 
 void tk_gram(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, double *gram, void *scratch)
 {
-    tk_gram_begin(rows, map, first, last, scratch);
-    tk_gram_part(rows, map, last - first, gram, scratch, 0, last - first);
-}
-
-void tk_gram_begin(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, void *scratch)
-{
-    int number = 0;
     for (const tk_rows *form = rows; form; form = form->next) {
         const tk_rows same = tk_form(form, rows);
-        sets[in_use].kernels->real[rows->real].gram_begin(&same, map, first, last, scratch, number++);
+        sets[in_use].kernels->real[rows->real].gram(&same, map, first, last, gram, scratch, form != rows);
     }
-}
-
-void tk_gram_part(const tk_rows *rows, const tk_map *map, int64_t n, double *gram, void *scratch, int64_t begin,
-                  int64_t end)
-{
-    int number = 0;
-    for (const tk_rows *form = rows; form; form = form->next)
-        sets[in_use].kernels->real[rows->real].gram(form, map, n, gram, scratch, begin, end, number++);
 }
 
 void tk_add_multiple(double *f, double by, const double *q, int64_t n)

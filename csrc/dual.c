@@ -184,23 +184,31 @@ static void see_row(const tk_training *training, const tk_block *block, int64_t 
                                                       : is_movable(training, dual, block, i);
 }
 
-static void keep_movable(const tk_training *training, tk_block *block, void *state)
-{
-    (void)state;
-    tk_keep_wanted(training, block);
-}
-
-/* What depends on all rows of the block: the steps, where they are not for several outputs by themselves. */
+/* What is to be done when all steps have been taken. */
 static void end_block(const tk_training *training, tk_block *block, void *state)
 {
     tk_dual *dual = state;
+    tk_keep_changed(training, block);
+    dual->changed += block->n;
+    tk_coefficients(training, block, dual->C, NULL);
+}
+
+/* Takes the steps that change a block's alphas, where they are not for several outputs by themselves. Its Gram matrix
+ * is quicker made than taken to another thread. */
+static void take_steps(const tk_training *training, tk_block *block, void *state)
+{
+    tk_dual *dual = state;
+    tk_keep_wanted(training, block);
+    if (block->n == 0)
+        return;
+    tk_gram(&block->rows, training->update, 0, block->n, block->gram, block->for_gram);
     if (tk_is_joint(training->targets)) /* the steps depend on one another, row after row */
         sweep_rows(training, dual, block);
     else if (training->targets->n_outputs == 1)
         take_outputs(training, dual, block, 0, 1);
-    tk_keep_changed(training, block);
-    dual->changed += block->n;
-    tk_coefficients(training, block, dual->C, NULL);
+    else
+        return;
+    end_block(training, block, state);
 }
 
 void tk_dual_pass(const tk_training *training, int64_t first, int64_t last, tk_dual *dual, int32_t me)
@@ -212,15 +220,13 @@ void tk_dual_pass(const tk_training *training, int64_t first, int64_t last, tk_d
             TK_PREFETCH(dual->alpha + training->rows->order[b] * n_outputs);
             TK_PREFETCH(dual->margin + training->rows->order[b] * n_outputs);
         }
-        tk_next_block(training, i, last, NULL, &block, see_row, keep_movable, dual);
+        tk_next_block(training, i, last, NULL, &block, see_row, take_steps, dual);
         if (block.n == 0)
             continue;
-        tk_make_gram(training, &block);
         if (n_outputs > 1 && !tk_is_joint(training->targets)) {
-            tk_meet(training->team, me);
             take_outputs(training, dual, &block, me, block.n_threads);
+            tk_once(training, &block, end_block, dual);
         }
-        tk_once(training, &block, end_block, dual);
         tk_add_block(training, &block, training->w.values);
     }
 }

@@ -110,7 +110,6 @@ const tk_kernels TK_KERNELS = {
     nearest,
     add_multiple,
     {
-        {dot_float, add_float, expand_float, weigh_float, adapt_float, shrink_float, gram_begin_float, gram_float},
-        {dot_double, add_double, expand_double, weigh_double, adapt_double, shrink_double, gram_begin_double,
-         gram_double},
+        {dot_float, add_float, expand_float, weigh_float, adapt_float, shrink_float, gram_float},
+        {dot_double, add_double, expand_double, weigh_double, adapt_double, shrink_double, gram_double},
     }};

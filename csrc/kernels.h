@@ -15,8 +15,7 @@ typedef struct {
     void (*adapt)(const tk_rows *, const tk_map *, int64_t, int64_t, const tk_adaptive *, const void *, void *, int32_t,
                   int32_t);
     void (*shrink)(const tk_adaptive *, double, int64_t, int64_t);
-    void (*gram_begin)(const tk_rows *, const tk_map *, int64_t, int64_t, void *, int);
-    void (*gram)(const tk_rows *, const tk_map *, int64_t, double *, void *, int64_t, int64_t, int);
+    void (*gram)(const tk_rows *, const tk_map *, int64_t, int64_t, double *, void *, int);
 } tk_verbs;
 
 typedef struct {

@@ -73,8 +73,8 @@ static inline tk_sizes tk_sizes_of(int lanes, int64_t max_nonzeros, int64_t real
     return z;
 }
 
-/* Bytes of the parts of the scratch for a Gram matrix of n rows: one row over all columns; and for each form all rows
- * by columns, where they are worth it and fit into the second cache, and a few numbers of each. */
+/* Bytes of the parts of the scratch for a Gram matrix of n rows: one row over all columns; all rows by columns, where
+ * they are worth it and fit into the second cache; and a few numbers of each. */
 typedef struct {
     int64_t spread, columns, numbers;
 } tk_gram_parts;

@@ -794,13 +794,6 @@ static void test_gram(const test_case *c)
                     good &= ((double *)gram.data)[i * n + j] == ((double *)gram.data)[j * n + i];
                 }
             check(good, ordered ? "gram of rows in an order" : "gram");
-            const array again = new_numbers(n * n, NAN);
-            tk_gram_begin(&rows, &c->maps[FEATURES].c, first, first + n, scratch.data);
-            for (int32_t part = 2; part >= 0; part--)
-                tk_gram_part(&rows, &c->maps[FEATURES].c, n, (double *)again.data, scratch.data, part * n / 3,
-                             (part + 1) * n / 3);
-            check(memcmp(gram.data, again.data, (size_t)gram.bytes) == 0, "gram in parts");
-            free_array(again, "parts of gram write their results only");
             free_array(gram, "gram writes its results only");
         }
     free_array(order, "gram leaves the order alone");

@@ -129,15 +129,11 @@ void tk_adapt(const tk_rows *rows, const tk_map *map, int64_t first, int64_t las
 void tk_adapt_part(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_adaptive *state,
                    const void *t, void *scratch, int32_t top, int32_t end);
 
-/* gram[i - first][j - first] = K~(x_i, x_j), in closed form, for the rows first <= i, j < last. Scratch, for at most n
- * rows: zero before the first call; a call leaves zero what the next one wants zero. */
+/* gram[i - first][j - first] = K~(x_i, x_j), in closed form, for the rows first <= i, j < last; it is symmetric to the
+ * last bit. Scratch, for at most n rows: zero before the first call; a call leaves zero what the next one wants zero.
+ */
 int64_t tk_gram_scratch_bytes(const tk_rows *rows, int64_t n);
 void tk_gram(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, double *gram, void *scratch);
-/* The same in parts, for threads that have a scratch each: first what is to be known of the n rows, */
-void tk_gram_begin(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, void *scratch);
-/* then the rows begin <= i < end of the matrix. */
-void tk_gram_part(const tk_rows *rows, const tk_map *map, int64_t n, double *gram, void *scratch, int64_t begin,
-                  int64_t end);
 
 /* Whether n values are all finite and, when that is asked for, none of them is 0. */
 int tk_all_finite(tk_real real, const void *values, int64_t n, int nonzero);

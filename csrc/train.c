@@ -16,9 +16,9 @@ enum {
     KEPT,
     NEXT,
     FACTORS,
+    GRAM_SCRATCH,
     N_SHARED,
-    GRAM_SCRATCH = N_SHARED,
-    PART,
+    PART = N_SHARED,
     F,
     ALPHA,
     SIGN,
@@ -38,7 +38,7 @@ static void sizes(const tk_rows *rows, int64_t block, int64_t n_outputs, int64_t
     bytes[GRAM] = block * block * 8;
     bytes[WANTED] = block;
     bytes[KEPT] = 8;
-    bytes[NEXT] = (n_parts + 1) * LINE;
+    bytes[NEXT] = n_parts * LINE;
     bytes[GRAM_SCRATCH] = tk_gram_scratch_bytes(rows, block);
     bytes[PART] = n_outputs > 1 ? bytes[GRAM] : 0;
     bytes[F] = bytes[ALPHA] = bytes[SIGN] = bytes[OMEGA] = bytes[TARGET] = block * 8;
@@ -118,7 +118,8 @@ static void fetch(const void *at, int64_t bytes)
         TK_PREFETCH((const char *)at + last - 1);
 }
 
-/* Rows come in random order, and large data is in no cache: these will be there when it is their turn. */
+/* Rows come in random order, and large data is in no cache: these will be there when it is their turn. Where they begin
+ * is known by then, see fetch_ends. */
 static void fetch_rows(const tk_training *training, int64_t first, int64_t last)
 {
     const tk_targets *targets = training->targets;
@@ -139,6 +140,14 @@ static void fetch_rows(const tk_training *training, int64_t first, int64_t last)
         else
             TK_PREFETCH(targets->target + row * targets->n_outputs);
     }
+}
+
+static void fetch_ends(const tk_training *training, int64_t first, int64_t last)
+{
+    const int32_t *order = training->rows->order;
+    for (const tk_rows *rows = training->rows; rows && rows->indptr; rows = rows->next)
+        for (int64_t i = first; i < last; i++)
+            TK_PREFETCH(rows->indptr + order[i]);
 }
 
 static double output(const tk_training *training, const tk_block *block, int64_t i, int32_t k)
@@ -174,11 +183,12 @@ static void see_rows(const tk_training *training, const block_call *call, tk_blo
     }
 }
 
-/* Rows whose outputs a thread takes at once: as few as are walked together, or all if nobody else is there. */
+/* Rows whose outputs a thread takes at once: as few as are walked together, or all dense ones if nobody else is there.
+ * As many of the next block are fetched meanwhile: sparse ones are more cache lines than can be under way at once. */
 static int64_t piece_of(const tk_training *training, const tk_block *block)
 {
     const int dense = training->rows->walk_dense;
-    return block->n_threads == 1 ? training->block : dense && training->w.width > 1 ? 32 : 8;
+    return block->n_threads == 1 && dense ? training->block : dense && training->w.width > 1 ? 32 : 8;
 }
 
 /* Outputs of some rows, of some of the parts. */
@@ -187,8 +197,9 @@ static void take_margins(const tk_training *training, const block_call *call, tk
 {
     const int64_t width = training->w.width, real = training->rows->real == TK_FLOAT64 ? 8 : 4;
     const tk_parts parts = {n_parts, training->parts + part, training->block * width};
-    const int64_t following = call->first + training->block; /* the next block */
-    fetch_rows(training, least(following + begin, call->last), least(following + end, call->last));
+    const int64_t last = call->last, next = call->first + training->block, next_but_one = next + training->block;
+    fetch_ends(training, least(next_but_one + begin, last), least(next_but_one + end, last));
+    fetch_rows(training, least(next + begin, last), least(next + end, last));
     tk_dot_parts(training->rows, training->margin, call->first + begin, call->first + end, &training->w,
                  (char *)block->reals + (part * parts.stride + begin * width) * real, block->for_walk, &parts);
 }
@@ -196,7 +207,7 @@ static void take_margins(const tk_training *training, const block_call *call, tk
 void tk_once(const tk_training *training, tk_block *block, tk_alone *work, void *state)
 {
     if (tk_arrive(training->team, block->me)) {
-        for (int32_t of = 0; of <= training->n_parts; of++) /* nobody is about to take any */
+        for (int32_t of = 0; of < training->n_parts; of++) /* nobody is about to take any */
             block->next[of * (LINE / 4)] = 0;
         work(training, block, state);
         *block->kept = block->n;
@@ -259,16 +270,6 @@ void tk_keep_changed(const tk_training *training, tk_block *block)
             block->wanted[i] |= block->t[i * n_outputs + k] != 0;
     }
     tk_keep_wanted(training, block);
-}
-
-void tk_make_gram(const tk_training *training, tk_block *block)
-{
-    enum { ROWS = 8 }; /* their columns are cache lines of other rows */
-    int32_t *next = block->next + training->n_parts * (LINE / 4);
-    const int64_t n = block->n;
-    tk_gram_begin(&block->rows, training->update, 0, n, block->for_gram);
-    for (int64_t begin; (begin = ROWS * (int64_t)tk_take(next)) < n;)
-        tk_gram_part(&block->rows, training->update, n, block->gram, block->for_gram, begin, least(begin + ROWS, n));
 }
 
 void tk_coefficients(const tk_training *training, tk_block *block, double factor, const double *factors)
