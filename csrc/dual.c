@@ -22,8 +22,8 @@ static int can_move(const tk_training *training, const tk_dual *dual, const tk_b
     return tk_can_move(targets, dual->alpha[row * n + k], tk_omega(targets, row, k), block->margin[i * n + k]);
 }
 
-/* Only rows of which a first step would change an alpha stay in the block. The others would only cost time: their Gram
- * matrix is most of what a block of short rows takes. */
+/* Only rows of which a first step would change an alpha stay in the block. The others would only cost time, in
+ * the Gram matrix and in each sweep. */
 static int is_movable(const tk_training *training, const tk_dual *dual, const tk_block *block, int64_t i)
 {
     for (int32_t k = 0; k < training->targets->n_outputs; k++)

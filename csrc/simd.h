@@ -45,6 +45,12 @@
 #define v_keep(v) (void)0
 #endif
 
+/* n ones followed by zeros begin at [8 - n]; doubles take the same table two entries at a time. */
+#if !defined(TK_SIMD_MASKS) && !defined(__AVX512F__)
+#define TK_SIMD_MASKS
+static const int32_t v_masks[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
+#endif
+
 #if defined(__AVX512F__)
 
 #include <immintrin.h>
@@ -85,11 +91,6 @@
 #elif defined(__AVX2__)
 
 #include <immintrin.h>
-#ifndef TK_SIMD_MASKS
-#define TK_SIMD_MASKS
-/* n ones followed by zeros begin at [8 - n]; doubles take the same table two entries at a time. */
-static const int32_t v_masks[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
-#endif
 #if TK_IS_FLOAT
 #define V __m256
 #define VLEN 8
@@ -142,6 +143,7 @@ static const int32_t v_masks[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 
 #define v_div(a, b) vdivq_f32(a, b)
 #define v_sqrt(a) vsqrtq_f32(a)
 #define v_min(a, b) vminq_f32(a, b)
+#define v_first(n, a, b) vbslq_f32(vreinterpretq_u32_s32(vld1q_s32(v_masks + 8 - (n))), a, b)
 #else
 #define V float64x2_t
 #define VLEN 2
@@ -154,6 +156,7 @@ static const int32_t v_masks[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 
 #define v_div(a, b) vdivq_f64(a, b)
 #define v_sqrt(a) vsqrtq_f64(a)
 #define v_min(a, b) vminq_f64(a, b)
+#define v_first(n, a, b) vbslq_f64(vreinterpretq_u64_s32(vld1q_s32(v_masks + 8 - 2 * (n))), a, b)
 #endif
 #define v_zero() v_set1(0)
 #elif defined(__SSE2__) || defined(_M_X64)
@@ -171,6 +174,8 @@ static const int32_t v_masks[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 
 #define v_div(a, b) _mm_div_ps(a, b)
 #define v_sqrt(a) _mm_sqrt_ps(a)
 #define v_min(a, b) _mm_min_ps(a, b)
+#define v_mask_f(n) _mm_castsi128_ps(_mm_loadu_si128((const __m128i *)(v_masks + 8 - (n))))
+#define v_first(n, a, b) _mm_or_ps(_mm_and_ps(v_mask_f(n), a), _mm_andnot_ps(v_mask_f(n), b))
 #else
 #define V __m128d
 #define VLEN 2
@@ -184,6 +189,8 @@ static const int32_t v_masks[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 
 #define v_div(a, b) _mm_div_pd(a, b)
 #define v_sqrt(a) _mm_sqrt_pd(a)
 #define v_min(a, b) _mm_min_pd(a, b)
+#define v_mask_d(n) _mm_castsi128_pd(_mm_loadu_si128((const __m128i *)(v_masks + 8 - 2 * (n))))
+#define v_first(n, a, b) _mm_or_pd(_mm_and_pd(v_mask_d(n), a), _mm_andnot_pd(v_mask_d(n), b))
 #endif
 #else
 #define V real
@@ -198,6 +205,7 @@ static const int32_t v_masks[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 
 #define v_div(a, b) ((a) / (b))
 #define v_sqrt(a) NAME(square_root)(a)
 #define v_min(a, b) ((a) < (b) ? (a) : (b))
+#define v_first(n, a, b) ((n) ? (a) : (b))
 #endif
 
 static inline V NAME(v_load_part)(const real *p, int n)
@@ -216,18 +224,8 @@ static inline void NAME(v_store_part)(real *p, V v, int n)
         p[i] = part[i];
 }
 
-static inline V NAME(v_join)(int n, V a, V b)
-{
-    real part[VLEN], other[VLEN];
-    v_store(part, a);
-    v_store(other, b);
-    for (int i = n; i < VLEN; i++)
-        part[i] = other[i];
-    return v_load(part);
-}
 #define v_load_n(p, n) NAME(v_load_part)(p, n)
 #define v_store_n(p, v, n) NAME(v_store_part)(p, v, n)
-#define v_first(n, a, b) NAME(v_join)(n, a, b)
 
 #endif
 

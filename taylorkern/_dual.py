@@ -151,11 +151,11 @@ class Dual:
 
 
 def block_of(problem):
-    """Rows in a block: as many as make its Gram matrix cost about as much as its margins, or half of that.
+    """Rows in a block: as many as make its Gram matrix about as many multiply-adds as its margins, or half of that.
 
-    Both in multiply-adds a row: of the walk, and of the inner product with each other row, with what surrounds it. A
-    dense walk does eight of them in the time of one. Larger blocks take fewer epochs, and threads wait less often for
-    one another; but of dense rows more of them move.
+    Both for each row: of the walk, and of the inner product with each other row, with what surrounds it. A dense walk
+    does eight of them in the time of one; a Gram matrix, too, is made by vectors. Larger blocks take fewer epochs, and
+    threads wait less often for one another; but of dense rows more of them move.
     """
     n_rows, rows = problem.n_rows, problem.rows
     monomials, eight = problem.n_monomials / n_rows, 8 if rows.core.walk_dense else 1
