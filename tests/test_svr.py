@@ -579,7 +579,8 @@ def test_certify_finds_a_dual_point_for_adagrad(loss):
     assert np.array_equal(model.coef_, coef) and certificate.primal == pytest.approx(primal, rel=1e-9)
     best = TaylorSVR(**SETTINGS["dense"], loss=loss, tol=1e-5, max_iter=10_000).fit(X, Y).certificate_
     for part, other in zip(certificate.parts, best.parts, strict=True):
-        assert 0.98 * other.dual <= part.dual <= other.primal
+        # Both may be at the optimum, where they are the same number but for their rounding.
+        assert 0.98 * other.dual <= part.dual <= (1 + 1e-12) * other.primal
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
