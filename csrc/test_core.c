@@ -471,7 +471,7 @@ static void test_structure(const char *what, const int64_t *indptr, int64_t n_ma
                 ((int32_t *)j.data)[k] = (int32_t)indices[k];
         int64_t at = -1;
         snprintf(where, sizeof where, "structure, %d-bit: %s", wide ? 64 : 32, what);
-        const tk_structure found = tk_check_structure(p.data, j.data, wide, n_major, 4, n_stored, &at);
+        const tk_structure found = tk_check_structure(p.data, j.data, wide, 0, n_major, 4, n_stored, &at);
         check(found == expected, "the kind of problem");
         check(expected == TK_CANONICAL || expected == TK_UNSORTED || at == expected_at, "where the problem is");
         free_array(p, "indptr is left alone");

@@ -330,10 +330,10 @@ typedef enum {
     TK_INDEX_RANGE    /* indices[at] is negative or not below n_minor */
 } tk_structure;
 
-/* Looks at an untrusted structure without reading outside the arrays. *at tells where. Index types: int64_t when
- * wide, else int32_t (both arrays alike). */
-tk_structure tk_check_structure(const void *indptr, const void *indices, int wide, int64_t n_major, int64_t n_minor,
-                                int64_t n_stored, int64_t *at);
+/* Looks at the rows first to last - 1 of an untrusted structure without reading outside the arrays. *at tells where.
+ * Index types: int64_t when wide, else int32_t (both arrays alike). */
+tk_structure tk_check_structure(const void *indptr, const void *indices, int wide, int64_t first, int64_t last,
+                                int64_t n_minor, int64_t n_stored, int64_t *at);
 
 /* No finite float is near to this double or to a larger one. */
 #define TK_FLOAT_END 0x1.ffffffp127

@@ -200,7 +200,7 @@ cdef extern from "tk.h" nogil:
                       int32_t last, int64_t *slots)
     void tk_shuffle(int32_t *rows, int64_t n, const uint32_t *draws)
     void tk_sort_rows(const tk_rows *rows, int64_t first, int64_t last, int32_t *order, uint64_t *scratch)
-    tk_structure tk_check_structure(const void *indptr, const void *indices, int wide, int64_t n_major,
+    tk_structure tk_check_structure(const void *indptr, const void *indices, int wide, int64_t first, int64_t last,
                                     int64_t n_minor, int64_t n_stored, int64_t *at)
     int tk_n_instruction_sets()
     const char *tk_instruction_set_name(int i)
@@ -1054,17 +1054,24 @@ STRUCTURE_PROBLEMS = {
 }
 
 
-def check_structure(const index[::1] indptr, const index[::1] indices, int64_t n_minor, int64_t n_stored):
-    """(problem, canonical): a sentence on what is wrong, or None; and whether indices rise strictly in each row."""
+def check_structure(const index[::1] indptr, const index[::1] indices, int64_t n_minor, int64_t n_stored,
+                    int64_t first=0, int64_t last=-1):
+    """(problem, canonical): a sentence on what is wrong, or None; and whether indices rise strictly in each row.
+
+    Of all rows, or of the rows first to last - 1.
+    """
     cdef int64_t at = 0, n_major = indptr.shape[0] - 1
     cdef bint wide = sizeof(index) == 8
     cdef const void *stored = <const void *>&indptr[0]
     cdef tk_structure found
+    last = n_major if last < 0 else last
+    if not 0 <= first <= last <= n_major:
+        raise ValueError(f"rows {first} to {last} are not there")
     n_stored = min(n_stored, indices.shape[0])
     if indices.shape[0]:
         stored = <const void *>&indices[0]
     with nogil:
-        found = tk_check_structure(&indptr[0], stored, wide, n_major, n_minor, n_stored, &at)
+        found = tk_check_structure(&indptr[0], stored, wide, first, last, n_minor, n_stored, &at)
     if found in (TK_CANONICAL, TK_UNSORTED):
         return None, found == TK_CANONICAL
     return STRUCTURE_PROBLEMS[found].format(

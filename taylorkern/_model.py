@@ -19,11 +19,11 @@ from ._expansion import Expansion, _positive, check_count, check_degree, padded,
 from ._memory import check_memory
 from ._monomials import in_user_order, shifted_name, strongest, strongest_in_cells
 from ._observe import FRAMES, CallbackSupportMixin, Observer
-from ._predictor import LEAST, outputs
+from ._predictor import LEAST, NotPlain, outputs
 from ._primal import Adagrad, Stream
 from ._problem import Problem, squared_norms
 from ._rotation import Rotation, choose_rotation
-from ._rows import Csr, Rows, check_rows
+from ._rows import Csr, Rows, check_rows, look_at
 from ._shift import choose_shift
 from ._threads import check_jobs
 from ._train import SOLVERS, train
@@ -236,9 +236,14 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         """f_k(x) of each row: [n_rows, K]."""
         if not hasattr(self, "_table"):
             check_is_fitted(self)
-        rows = check_rows(X, estimator=self)
+        look = look_at(X, self)
+        rows = X if look is not None else check_rows(X, estimator=self)
         # Few rows are for one thread in any case: how many there may be takes joblib a while to tell.
-        return outputs(rows, self, self._n_tables, check_jobs(self.n_jobs) if rows.shape[0] > LEAST else 1)
+        n_jobs = check_jobs(self.n_jobs) if rows.shape[0] > LEAST else 1
+        try:
+            return outputs(rows, self, self._n_tables, n_jobs, look)
+        except NotPlain:
+            return outputs(check_rows(X, estimator=self), self, self._n_tables, n_jobs)
 
     # The model in the user's terms.
 
@@ -287,7 +292,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         """(rows as `check_rows` returns them, targets)."""
         if y is None:
             raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
-        rows = check_rows(X, empty=False)
+        rows = check_rows(X, empty=False, n_jobs=self.n_jobs)
         y = self._check_y(y)
         check_consistent_length(rows, y)
         return rows, y

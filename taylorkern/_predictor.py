@@ -10,7 +10,11 @@ from ._safetensors import Reader
 from ._shift import CHUNK
 
 
-def outputs(X, model, n_outputs, n_jobs=1):
+class NotPlain(Exception):
+    """Rows are not as they were taken for."""
+
+
+def outputs(X, model, n_outputs, n_jobs=1, look=None):
     """f_k(x) of each row, [n_rows, n_outputs].
 
     Rows pass by in parts, each of which is shifted and walked by one thread: what does not depend on the other rows.
@@ -25,26 +29,46 @@ def outputs(X, model, n_outputs, n_jobs=1):
         How many there are of the tables' columns; the others are padding.
     n_jobs : int, default=1
         Threads.
+    look : callable, default=None
+        See `look_at`: rows that have not been checked yet. NotPlain is raised where they would have to be.
     """
     n_rows = X.shape[0]
-    parts, step = (PARTS, CHUNK) if model._table.nbytes <= SORT_FROM else (SORTED_PARTS, SORTED_CHUNK)
-    if n_jobs > 1:
-        step = int(np.clip(-(-n_rows // (parts * n_jobs)), LEAST, step))
     if is_csr(X):
         X = Csr(X.data, X.indices, X.indptr, X.shape)
-    if n_rows <= step:
-        return _outputs_of(X, model)[:, :n_outputs]
+
+    def outputs_of(first, last):
+        if look is not None and not look(first, last):
+            raise NotPlain
+        if first == 0 and last == n_rows:
+            return _outputs_of(X, model)[:, :n_outputs]
+        part = X[first:last] if isinstance(X, np.ndarray) else X.part(first, last)
+        return _outputs_of(part, model)[:, :n_outputs]
+
+    parts = list(_parts(n_rows, CHUNK if model._table.nbytes <= SORT_FROM else SORTED_CHUNK, n_jobs))
+    if len(parts) <= 1:
+        return outputs_of(0, n_rows)
     values = np.empty((n_rows, n_outputs), dtype=model._table.dtype)
 
-    def take(starts):
-        for first in starts:
-            last = min(first + step, n_rows)
-            part = X[first:last] if isinstance(X, np.ndarray) else X.part(first, last)
-            values[first:last] = _outputs_of(part, model)[:, :n_outputs]
+    def take(parts):
+        for first, last in parts:
+            values[first:last] = outputs_of(first, last)
 
-    starts = range(0, n_rows, step)
-    share_out(take, iter(starts), min(n_jobs, len(starts)))
+    share_out(take, iter(parts), n_jobs)
     return values
+
+
+def _parts(n_rows, most, n_jobs):
+    """Ranges of rows (first, last). For several threads, smaller ones at the end: so that none waits long for another.
+
+    The more rows a part has, the less there is to do beside them; and the more of a large table they have in common,
+    where they are sorted.
+    """
+    least, first = max(n_rows // (n_jobs * FINEST), LEAST), 0
+    while first < n_rows:
+        size = most if n_jobs == 1 else min(max((n_rows - first) // (2 * n_jobs), least), most)
+        last = min(first + size, n_rows)
+        yield first, last
+        first = last
 
 
 def _outputs_of(X, model):
@@ -109,6 +133,6 @@ class Predictor:
         return (values[:, 0] > 0).astype(np.intp) if self.n_outputs == 1 else values.argmax(axis=1)
 
 
-PARTS = 8  # of the rows, for each thread: so that none waits long for another;
-SORTED_PARTS, SORTED_CHUNK = 2, 4 * CHUNK  # the more rows are sorted, the more of a table they have in common
+SORTED_CHUNK = 4 * CHUNK  # rows of a part, where they are sorted
+FINEST = 64  # parts for each thread, at most, were they all as small as the last
 LEAST = 64  # rows that are worth the while of a thread

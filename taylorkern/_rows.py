@@ -15,7 +15,7 @@ import numpy as np
 
 from . import _core
 from ._expansion import MAX_COLUMNS, PASS_MONOMIALS, passes
-from ._threads import cut_evenly
+from ._threads import check_jobs, cut_evenly
 
 # A dense walk visits a monomial this many times faster than a sparse one (bench/micro.py: Walk).
 DENSE_GAIN = 5
@@ -31,6 +31,7 @@ SHARES_SAMPLE, DENSE_RUN, SPARSE_RUN, TABLE_ENTRIES, SECOND_CACHE = 1000, 96, 12
 # Rows: a pass of so many may be shorter than it could be, as if all of them were as long as the longest.
 LONG_PASS = 2**10
 SURVEYED = 2**15  # rows whose nonzeros are counted, or squares added up, between two looks at Ctrl-C
+LOOKED_AT = 2**16  # numbers that a thread checks at once: they stay in its caches from one check to the next
 WORTH_THREAD = 4  # times that much, or terms of objectives, is worth another thread
 SPARE_BYTES = 2**21  # of scratch that is kept for the next call
 
@@ -469,17 +470,18 @@ def is_csr(X):
     return hasattr(X, "indptr")
 
 
-def check_rows(X, *, estimator=None, empty=True):
+def check_rows(X, *, estimator=None, empty=True, n_jobs=None):
     """Check X and bring it into the layout that `Rows` takes, without a copy where it has it already.
 
     With an estimator, also check against its `n_features_in_` and `feature_names_in_`. `empty` allows matrices without
-    rows or columns.
+    rows or columns. Threads share large matrices; n_jobs is an estimator's.
     """
-    canonical = _check_sparse_structure(X) if _is_sparse(X) else None
-    if _is_plain(X, canonical, estimator, empty):
+    look = look_at(X, estimator, empty)
+    if look is not None and _all_plain(X, look, n_jobs):
         return X
     from sklearn.utils.validation import check_array, validate_data
 
+    canonical = _check_sparse_structure(X) if _is_sparse(X) else None
     options = {
         "accept_sparse": "csr",
         "dtype": (np.float64, np.float32),
@@ -494,29 +496,59 @@ def check_rows(X, *, estimator=None, empty=True):
     return _canonical(X, canonical) if _is_sparse(X) else _in_order(X)
 
 
+def look_at(X, estimator=None, empty=True):
+    """What tells of rows first to last - 1 whether they need no checks: look(first, last); None: all of X does.
+
+    scikit-learn's own checks take longer than to predict a few rows, and large data is better looked at where it is
+    used. When in doubt, `check_rows` tells what is wrong.
+    """
+    as_csr = _is_sparse(X) and X.format == "csr"
+    if (type(X) is not np.ndarray and not as_csr) or X.ndim != 2 or not (empty or all(X.shape)):
+        return None
+    if estimator is not None:
+        names = getattr(estimator, "feature_names_in_", None)
+        if names is not None or X.shape[1] != getattr(estimator, "n_features_in_", None):
+            return None
+    values = X.data if as_csr else X
+    if values.dtype not in (np.float64, np.float32) or not values.flags.carray or not values.dtype.isnative:
+        return None
+    if not as_csr:
+        return lambda first, last: _core.all_finite(X[first:last].reshape(-1))
+    indptr, indices, (n_rows, n_columns) = X.indptr, X.indices, X.shape
+    for array in (indptr, indices):
+        if type(array) is not np.ndarray or array.dtype not in (np.int32, np.int64) or not array.flags.carray:
+            return None
+    if indptr.dtype != indices.dtype or indptr.shape != (n_rows + 1,) or indices.ndim != 1 or n_columns > MAX_COLUMNS:
+        return None
+    if values.shape != (indptr[-1],):
+        return None
+
+    def look(first, last):
+        _, canonical = _core.check_structure(indptr, indices, n_columns, len(values), first, last)
+        return canonical and _core.all_finite(values[indptr[first] : indptr[last]], True)
+
+    return look
+
+
+def _all_plain(X, look, n_jobs):
+    n_rows = X.shape[0]
+    step = max(LOOKED_AT * n_rows // max(X.size, 1), 1)
+    if n_rows <= step:
+        return look(0, n_rows)
+    plain = []
+
+    def take(starts):
+        for first in starts:
+            plain.append(look(first, min(first + step, n_rows)))
+
+    share_out(take, iter(range(0, n_rows, step)), check_jobs(n_jobs))
+    return all(plain)
+
+
 def _is_sparse(X):
     """Whether X is of one of scipy's sparse kinds: where those have not been imported, nothing is."""
     module = sys.modules.get("scipy.sparse")
     return module is not None and module.issparse(X)
-
-
-def _is_plain(X, canonical, estimator, empty):
-    """Whether X is as it has to be already: scikit-learn's own checks take longer than to predict a few rows.
-
-    When in doubt it is not, and they tell what is wrong.
-    """
-    if (type(X) is not np.ndarray and not canonical) or X.ndim != 2 or not (empty or all(X.shape)):
-        return False
-    if estimator is not None:
-        names = getattr(estimator, "feature_names_in_", None)
-        if names is not None or X.shape[1] != getattr(estimator, "n_features_in_", None):
-            return False
-    values = X if type(X) is np.ndarray else X.data
-    if values.dtype not in (np.float64, np.float32) or not values.flags.carray or not values.dtype.isnative:
-        return False
-    if values is not X and values.shape != (X.indptr[-1],):
-        return False
-    return _core.all_finite(values.reshape(-1), values is not X)
 
 
 def _check_sparse_structure(X):

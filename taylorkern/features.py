@@ -115,7 +115,7 @@ class TaylorFeatures(TransformerMixin, ModelFileMixin, BaseEstimator):
         -------
         self : TaylorFeatures
         """
-        checked = check_rows(X, empty=False)
+        checked = check_rows(X, empty=False, n_jobs=self.n_jobs)
         expansion = self._expand(checked)
         validate_data(self, X, reset=True, skip_check_array=True)  # last, so that a failed fit changes nothing
         self._expansion = expansion
@@ -139,7 +139,7 @@ class TaylorFeatures(TransformerMixin, ModelFileMixin, BaseEstimator):
         """
         check_is_fitted(self)
         given, n_jobs = X, check_jobs(self.n_jobs)
-        X = check_rows(X, estimator=self)
+        X = check_rows(X, estimator=self, n_jobs=self.n_jobs)
         rows, expansion = Rows(X), self._expansion
         cost = _cost(rows, expansion)
         rows.check_longest(expansion)

@@ -73,7 +73,7 @@ class TaylorOperator(LinearOperator):
     """
 
     def __init__(self, X, *, degree=3, gamma="scale", kernel="gaussian", coef0=1.0, memory_limit=None, n_jobs=None):
-        X = check_rows(X)
+        X = check_rows(X, n_jobs=n_jobs)
         self._expansion = Expansion(
             X.shape[1], degree=degree, gamma=resolve_gamma(gamma, X), kernel=kernel, coef0=coef0
         )

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from taylorkern import TaylorFeatures, TaylorOperator, _core, _memory, _rows, taylor_kernel
+from taylorkern import TaylorFeatures, TaylorOperator, TaylorSVC, _core, _memory, _predictor, _rows, taylor_kernel
 from taylorkern._expansion import Expansion
 from taylorkern._memory import available_memory, check_memory
 from taylorkern._rows import Rows, check_rows, dot_rows
@@ -34,6 +34,7 @@ def every_way_in():
         "residual": lambda X: residual(X, degree=2, gamma=1.0),
         "kernel_error": lambda X: kernel_error(X, degree=2, gamma=1.0),
         "taylor_operations": lambda X: taylor_operations(X, 2),
+        "decision_function": TaylorSVC(degree=2).fit(X0, [0, 1, 0, 1]).decision_function,
     }
 
 
@@ -370,10 +371,10 @@ def test_rows_are_surveyed_as_numpy_does_it(make, dtype):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_values_that_are_not_finite_are_found_wherever_they_are(dtype):
-    for n in (0, 1, 8, 21):
+    for n in (0, 1, 8, 21, 700):
         values = np.full(n, np.finfo(dtype).smallest_subnormal)
         assert _core.all_finite(values) and _core.all_finite(values, True)
-        for at in range(n):
+        for at in range(0, n, 1 if n < 100 else 13):
             for odd in (np.nan, np.inf, -np.inf):
                 values[at] = odd
                 assert not _core.all_finite(values) and not _core.all_finite(values, True)
@@ -407,6 +408,51 @@ def test_a_structure_is_judged_row_by_row(rows, rising, index):
     outside = [k for k, j in enumerate(indices) if not 0 <= j < 6]
     assert problem == (f"indices[{outside[0]}] is {indices[outside[0]]}, outside 0 to 5" if outside else None)
     assert canonical == (not outside and all(row == sorted(set(row)) for row in rows))
+    ends = [0, len(rows) // 3, len(rows) // 2, len(rows)]
+    parts = [_core.check_structure(indptr, indices, 6, len(indices), *ends_of) for ends_of in pairwise(ends)]
+    assert problem == next((told for told, _ in parts if told), None)
+    assert canonical == all(rises for _, rises in parts)
+
+
+@pytest.mark.parametrize("start", [-1, 4, 1])
+def test_rows_of_a_structure_that_begin_anywhere_are_not_followed(start):
+    indptr, indices = np.array([0, start, 3], dtype=np.int64), np.array([0, 1, 2])
+    problem, _ = _core.check_structure(indptr, indices, 3, 3, 1, 2)
+    told = {-1: "indptr falls from 0 at position 0 to -1", 4: "indptr[1] is 4, but only 3 entries are stored", 1: None}
+    assert problem == told[start]
+    with pytest.raises(ValueError, match="rows 1 to 3 are not there"):
+        _core.check_structure(indptr, indices, 3, 3, 1, 3)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("at", [0, 500, 999])
+def test_what_is_wrong_in_any_part_of_the_rows_is_found(at, n_jobs, monkeypatch):
+    monkeypatch.setattr(_rows, "LOOKED_AT", 64)
+    monkeypatch.setattr(_predictor, "CHUNK", 100)
+    random = np.random.default_rng(0)
+    X = random.normal(size=(1000, 5)) * (random.uniform(size=(1000, 5)) < [1, 0.5, 0.5, 0.5, 1])
+    X = sparse.csr_array(X)
+    y, model = np.arange(1000) % 2, TaylorSVC(degree=2, tol=1.0, n_jobs=n_jobs)
+    values = model.fit(X, y).decision_function(X)
+    first, last = X.indptr[at], X.indptr[at + 1] - 1
+    for name, change, told in (
+        ("data", {first: np.nan}, "NaN"),
+        ("data", {last: -np.inf}, "infinity"),
+        ("indices", {last: 5}, "is 5, outside 0 to 4"),
+        ("indptr", {at + 1: first - 1}, "indptr falls|but only|is -1"),
+    ):
+        for use in (model.decision_function, lambda X: model.fit(X, y)):
+            with pytest.raises(ValueError, match=told):
+                use(spoil(X.copy(), **{name: change}))
+    unsorted = spoil(X.copy(), indices={first: 4, last: 0}, data={first: X.data[last], last: X.data[first]})
+    assert np.array_equal(model.decision_function(unsorted), values)
+    zero = X.copy()
+    zero.data[last] = 0
+    dense = zero.toarray()
+    assert np.array_equal(model.decision_function(zero), model.decision_function(sparse.csr_array(dense)))
+    dense[at, 2] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        model.decision_function(dense)
 
 
 @settings(max_examples=100)
