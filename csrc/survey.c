@@ -2,6 +2,7 @@
  * norms, and how much of their features is cut. */
 #include <math.h>
 
+#include "kernels.h"
 #include "scratch.h"
 
 #define real float
