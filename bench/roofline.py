@@ -168,14 +168,18 @@ class Bench(Timed):
     def two_threads(self, name, model, X, y, target=1.6):
         """The rows of part e on one model."""
         models = {n: clone(model).set_params(n_jobs=n) for n in (1, 2)}
-        work = {str(n): lambda model=model: quietly(model.fit, X, y) for n, model in models.items()}
-        times = interleave(work, repeats=min(9, self.sizes.repeats), clock="wall")
+        work = {n: lambda model=model: quietly(model.fit, X, y) for n, model in models.items()}
+        yield from self.on_two("e", f"fit, {name}", work, min(9, self.sizes.repeats), target)
         if not np.array_equal(models[1].coef_, models[2].coef_):
             print(f"note: {name}: two threads make another model", file=sys.stderr)
-        yield Row(
-            "e", f"fit, {name}, 2 threads", "1 thread", "s", times["2"], times["1"], times["1"] / times["2"],
-            at_least=target,
-        )  # fmt: skip
+
+    def on_two(self, part, name, work, repeats, target):
+        """Work on two threads against one; and what two threads get of this machine meanwhile."""
+        roof = {f"products {n}": roofs.products(n) for n in (1, 2)}
+        times = interleave({**{str(n): call for n, call in work.items()}, **roof}, repeats=repeats, clock="wall")
+        for what, key, at_least in ((name, "", target), ("  products of matrices meanwhile", "products ", None)):
+            one, two = times[f"{key}1"], times[f"{key}2"]
+            yield Row(part, f"{what}, 2 threads", "1 thread", "s", two, one, one / two, at_least=at_least)
 
     @with_data
     def predict_threads(self):
@@ -187,13 +191,9 @@ class Bench(Timed):
         }
         for name, (model, X, y) in sets.items():
             quietly(model.fit, X[:5000], y[:5000])
-            models = {str(n): copy(model).set_params(n_jobs=n) for n in (1, 2)}
+            models = {n: copy(model).set_params(n_jobs=n) for n in (1, 2)}
             work = {n: lambda model=model, X=X: model.predict(X) for n, model in models.items()}
-            times = interleave(work, repeats=self.sizes.repeats, clock="wall")
-            yield Row(
-                "f", f"predict, {name}, 2 threads", "1 thread", "s", times["2"], times["1"],
-                times["1"] / times["2"], at_least=1.85,
-            )  # fmt: skip
+            yield from self.on_two("f", f"predict, {name}", work, self.sizes.repeats, 1.85)
 
     def epochs(self):
         """g: an epoch of made-up rows of 12 nonzeros, degree 3, against the same on 10^5 rows, for each row."""

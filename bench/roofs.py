@@ -10,6 +10,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
@@ -93,6 +94,22 @@ def multiply_adds(dtype, n):
     numbers = np.array([0.5, 0.25, 0.0], dtype=dtype)
     loop = getattr(library(), f"fma_{SUFFIX[np.dtype(dtype)]}")
     return loop(ctypes.c_int64(n), numbers.ctypes.data_as(ctypes.c_void_p))
+
+
+def products(n_threads, n_products=16, n=512):
+    """A call of some of numpy's products of matrices, each by one of so many threads; they share nothing."""
+    some = [product(np.float32, n)[0] for _ in range(n_threads)]
+
+    def run():
+        with ThreadPoolExecutor(n_threads) as pool:
+            for done in [pool.submit(repeat, one, n_products // n_threads) for one in some]:
+                done.result()
+
+    def repeat(one, times):
+        for _ in range(times):
+            one()
+
+    return run
 
 
 def product(dtype, n=1024):
