@@ -31,6 +31,15 @@ typedef struct {
 #define TK_PREFETCH(at) (void)(at)
 #endif
 
+/* The same for so many bytes. They begin anywhere in a cache line, and so may end in one more. */
+static inline void tk_fetch(const void *at, int64_t bytes)
+{
+    for (int64_t b = 0; b < bytes; b += 64)
+        TK_PREFETCH((const char *)at + b);
+    if (bytes > 0)
+        TK_PREFETCH((const char *)at + bytes - 1);
+}
+
 /* f += by * q, of n numbers: what a dual step of one row changes in the outputs of others. */
 void tk_add_multiple(double *f, double by, const double *q, int64_t n);
 

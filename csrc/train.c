@@ -107,16 +107,7 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-enum { MOST_LINES = 4 };
-
-static void fetch(const void *at, int64_t bytes)
-{
-    const int64_t most = MOST_LINES * LINE, last = bytes < most ? bytes : most;
-    for (int64_t b = 0; b < last; b += LINE)
-        TK_PREFETCH((const char *)at + b);
-    if (last > 0)
-        TK_PREFETCH((const char *)at + last - 1);
-}
+enum { MOST_FETCHED = 4 * LINE }; /* of a row: processors go on by themselves */
 
 /* Rows come in random order, and large data is in no cache: these will be there when it is their turn. Where they begin
  * is known by then, see fetch_ends. */
@@ -129,9 +120,9 @@ static void fetch_rows(const tk_training *training, int64_t first, int64_t last)
         for (const tk_rows *rows = training->rows; rows; rows = rows->next) {
             const int64_t d = rows->n_columns, begin = rows->indptr ? rows->indptr[row] : row * d;
             const int64_t n = rows->indptr ? rows->indptr[row + 1] - begin : d;
-            fetch((const char *)rows->data + begin * real, n * real);
+            tk_fetch((const char *)rows->data + begin * real, least(n * real, MOST_FETCHED));
             if (rows->indptr)
-                fetch(rows->indices + begin, n * 4);
+                tk_fetch(rows->indices + begin, least(n * 4, MOST_FETCHED));
             if (rows->factor)
                 TK_PREFETCH(rows->factor + row);
         }

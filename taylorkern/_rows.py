@@ -31,7 +31,7 @@ SHARES_SAMPLE, DENSE_RUN, SPARSE_RUN, TABLE_ENTRIES, SECOND_CACHE = 1000, 96, 12
 # Rows: a pass of so many may be shorter than it could be, as if all of them were as long as the longest.
 LONG_PASS = 2**10
 SURVEYED = 2**15  # rows whose nonzeros are counted, or squares added up, between two looks at Ctrl-C
-LOOKED_AT = 2**16  # numbers that a thread checks at once: they stay in its caches from one check to the next
+LOOKED_AT = 2**16  # numbers that are checked by one thread, between two looks at Ctrl-C
 WORTH_THREAD = 4  # times that much, or terms of objectives, is worth another thread
 SPARE_BYTES = 2**21  # of scratch that is kept for the next call
 
@@ -479,9 +479,9 @@ def check_rows(X, *, estimator=None, empty=True, n_jobs=None):
     look = look_at(X, estimator, empty)
     if look is not None and _all_plain(X, look, n_jobs):
         return X
+    canonical = _check_sparse_structure(X) if _is_sparse(X) else None
     from sklearn.utils.validation import check_array, validate_data
 
-    canonical = _check_sparse_structure(X) if _is_sparse(X) else None
     options = {
         "accept_sparse": "csr",
         "dtype": (np.float64, np.float32),
