@@ -20,7 +20,7 @@ class Dual:
     certified = True
     sweeps = 10
     SHARED = ("table", "alpha", "margin", "norm2", "live")  # with C
-    STATE = ("active", "total", "gap", "primal", "dual")
+    STATE = ("active", "visited", "total", "gap", "primal", "dual")
 
     def __init__(self, problem, random, tol, alpha=None):
         self.problem, self.random, self.tol = problem, random, tol
@@ -38,6 +38,7 @@ class Dual:
         training, self.rows = problem.training(self.table, self.block, *maps, team=self.team)
         self.state = _core.Dual(training, problem.C, self.alpha, self.margin, self.norm2, self.live, self.sweeps)
         self.active = np.arange(n, dtype=np.int32)
+        self.visited = 0  # rows, since all margins were last known
         terms = problem.terms(self.margin, self.alpha)
         self.total, self.gap = terms[1], terms[2]  # the gap when all margins were last known: at w = 0 they are
         self.primal, self.dual = terms[0], terms[1]
@@ -69,12 +70,21 @@ class Dual:
         live = self.live.astype(bool) if len(gap) == len(self.live) else np.ones(1, dtype=bool)
         self.dual = np.where(live, dual, self.dual)
         seen = np.where(live, dual + gap, self.primal)
-        enough = 2 * np.count_nonzero(live & (gap <= self.tol * seen)) >= np.count_nonzero(live)
-        if last or enough or gap[live].sum() <= SEEN_FRACTION * self.gap[live].sum() or not len(active):
+        self.visited += len(active)
+        if last or not len(active) or self._is_time(gap[live], seen[live], self.gap[live]):
             self._evaluate(last)
             return Record(self.primal, self.dual, len(active), seen)
         self._choose(active, gap / np.where(seen > 0, seen, 1))
         return Record(np.where(live, NAN, self.primal), self.dual, len(active), seen)
+
+    def _is_time(self, gap, seen, before):
+        """Whether the true gap may be small enough, or far enough below the one `before`, to be worth its time.
+
+        It is more than what was seen along the way: rows have been left out.
+        """
+        of_tol, of_gap = SEEN_LATE if self.visited >= 2 * self.problem.n_rows else SEEN_SOON
+        enough = 2 * np.count_nonzero(gap <= of_tol * self.tol * seen) >= len(gap)
+        return enough or gap.sum() <= of_gap * before.sum()
 
     def known(self, record):
         """The record of an epoch that ended without it, with the true objective."""
@@ -96,6 +106,7 @@ class Dual:
         """All margins at the present w: the objectives as they are, who is live, who is active from here on."""
         problem = self.problem
         problem.margins(self.table, problem.expansion.margin, out=self.margin)
+        self.visited = 0
         terms = problem.terms(self.margin, self.alpha)
         norm2 = np.maximum(problem.C * problem.n_rows * terms[3], 0.0)
         self.norm2[:] = norm2 * (len(norm2) / len(self.norm2))  # under a joint loss only their sum counts
@@ -164,7 +175,10 @@ def block_of(problem):
 
 
 KEPT_TABLE = 16  # slots are copied in the time that it takes to walk one
-SEEN_FRACTION = 0.03  # of the last true gap: time to compute the true gap anew
+# It is time to compute the true gap when the one that is seen is at most this share of tol, for half of the problems,
+# or this share of the last true gap. Once so many rows have been visited that the margins of all are little beside
+# them, it is time somewhat earlier.
+SEEN_SOON, SEEN_LATE = (0.7, 0.003), (1.0, 0.03)
 
 
 def dual_start(problem, margins):

@@ -463,6 +463,29 @@ def test_history_of_the_dual_solver(data, loss):
     assert loss == "log_loss" or history["active"].min() < len(y)
 
 
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("tol", [1e-2, 1e-5])
+def test_the_true_gap_is_computed_when_it_is_time(tol, loss):
+    X, y = dense_data()
+    model = TaylorSVC(**SETTINGS["dense"], loss=loss, tol=tol, max_iter=5000, random_state=0).fit(X, y)
+    history = model.history_
+    visited, known = 0, np.log(2) if loss == "log_loss" else 1.0  # at w = 0
+    ways = set()
+    columns = (history[name] for name in ("active", "primal_seen", "primal", "dual"))
+    for active, seen, primal, dual in zip(*columns, strict=True):
+        visited += active
+        late = visited >= 2 * len(y)
+        of_tol, of_gap = (1.0, 0.03) if late else (0.7, 0.003)
+        wanted = max(of_tol * tol * seen, of_gap * known)
+        if np.isnan(primal):
+            assert seen - dual > wanted * (1 - 1e-6)
+        else:
+            assert seen - dual <= wanted * (1 + 1e-6)
+            visited, known = 0, primal - dual
+            ways.add(late)
+    assert True in ways and np.isnan(history["primal"]).any()
+
+
 @pytest.mark.parametrize("solver", ["pegasos", "adagrad"])
 @slow
 def test_history_of_the_stochastic_solvers(solver):
