@@ -217,8 +217,8 @@ void tk_dual_pass(const tk_training *training, int64_t first, int64_t last, tk_d
     tk_block block = tk_carve_block(training, me);
     for (int64_t i = first; i < last; i += training->block) {
         for (int64_t b = i; me == 0 && b < last && b < i + training->block; b++) {
-            TK_PREFETCH(dual->alpha + training->rows->order[b] * n_outputs);
-            TK_PREFETCH(dual->margin + training->rows->order[b] * n_outputs);
+            TK_PREFETCH_LATER(dual->alpha + training->rows->order[b] * n_outputs);
+            TK_PREFETCH_LATER(dual->margin + training->rows->order[b] * n_outputs);
         }
         tk_next_block(training, i, last, NULL, &block, see_row, take_steps, dual);
         if (block.n == 0)

@@ -24,20 +24,30 @@ typedef struct {
     tk_verbs real[2]; /* indexed by tk_real */
 } tk_kernels;
 
-/* Soon to be read: memory that large data has in no cache. */
+/* To be read: memory that large data has in no cache. What is for the next block comes into the second cache only; in
+ * the first one it would take the place of slots. */
+static inline void tk_prefetch(const void *at, const int later)
+{
 #if defined(__GNUC__)
-#define TK_PREFETCH(at) __builtin_prefetch(at)
+    if (later)
+        __builtin_prefetch(at, 0, 2);
+    else
+        __builtin_prefetch(at);
 #else
-#define TK_PREFETCH(at) (void)(at)
+    (void)at, (void)later;
 #endif
+}
+
+#define TK_PREFETCH(at) tk_prefetch(at, 0)
+#define TK_PREFETCH_LATER(at) tk_prefetch(at, 1)
 
 /* The same for so many bytes. They begin anywhere in a cache line, and so may end in one more. */
-static inline void tk_fetch(const void *at, int64_t bytes)
+static inline void tk_fetch(const void *at, int64_t bytes, const int later)
 {
     for (int64_t b = 0; b < bytes; b += 64)
-        TK_PREFETCH((const char *)at + b);
+        tk_prefetch((const char *)at + b, later);
     if (bytes > 0)
-        TK_PREFETCH((const char *)at + bytes - 1);
+        tk_prefetch((const char *)at + bytes - 1, later);
 }
 
 /* f += by * q, of n numbers: what a dual step of one row changes in the outputs of others. */

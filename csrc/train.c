@@ -120,16 +120,16 @@ static void fetch_rows(const tk_training *training, int64_t first, int64_t last)
         for (const tk_rows *rows = training->rows; rows; rows = rows->next) {
             const int64_t d = rows->n_columns, begin = rows->indptr ? rows->indptr[row] : row * d;
             const int64_t n = rows->indptr ? rows->indptr[row + 1] - begin : d;
-            tk_fetch((const char *)rows->data + begin * real, least(n * real, MOST_FETCHED));
+            tk_fetch((const char *)rows->data + begin * real, least(n * real, MOST_FETCHED), 1);
             if (rows->indptr)
-                tk_fetch(rows->indices + begin, least(n * 4, MOST_FETCHED));
+                tk_fetch(rows->indices + begin, least(n * 4, MOST_FETCHED), 1);
             if (rows->factor)
-                TK_PREFETCH(rows->factor + row);
+                TK_PREFETCH_LATER(rows->factor + row);
         }
         if (targets->y)
-            TK_PREFETCH(targets->y + row * targets->n_outputs);
+            TK_PREFETCH_LATER(targets->y + row * targets->n_outputs);
         else
-            TK_PREFETCH(targets->target + row * targets->n_outputs);
+            TK_PREFETCH_LATER(targets->target + row * targets->n_outputs);
     }
 }
 
@@ -138,7 +138,7 @@ static void fetch_ends(const tk_training *training, int64_t first, int64_t last)
     const int32_t *order = training->rows->order;
     for (const tk_rows *rows = training->rows; rows && rows->indptr; rows = rows->next)
         for (int64_t i = first; i < last; i++)
-            TK_PREFETCH(rows->indptr + order[i]);
+            TK_PREFETCH_LATER(rows->indptr + order[i]);
 }
 
 static double output(const tk_training *training, const tk_block *block, int64_t i, int32_t k)
