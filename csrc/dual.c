@@ -64,11 +64,15 @@ static const double *gram_of_some(tk_block *block, int64_t n)
     return block->part;
 }
 
-/* One round of coordinate steps. Returns the largest change. */
-static double sweep(const tk_targets *targets, tk_block *block, const double *gram, int64_t n, double C)
+/* One round of coordinate steps, over those of the n rows that are in `moving`: of these, those stay there whose change
+ * is more than little. Returns the largest change. */
+static double sweep(const tk_targets *targets, tk_block *block, const double *gram, int64_t n, double C, double little)
 {
+    const int32_t n_moving = block->n_moving;
     double largest = 0, *f = block->f;
-    for (int64_t i = 0; i < n; i++) {
+    block->n_moving = 0;
+    for (int32_t m = 0; m < n_moving; m++) {
+        const int32_t i = block->moving[m];
         const double *q = gram + i * n, old = block->alpha[i], sign = block->sign[i];
         const double new = tk_dual_step(targets, old, block->omega[i], sign * f[i] - block->target[i], C * q[i]);
         const double change = new - old;
@@ -77,8 +81,27 @@ static double sweep(const tk_targets *targets, tk_block *block, const double *gr
         block->alpha[i] = new;
         tk_add_multiple(f, C * sign * change, q, n);
         largest = fabs(change) > largest ? fabs(change) : largest;
+        if (fabs(change) > little)
+            block->moving[block->n_moving++] = i;
     }
     return largest;
+}
+
+/* Rounds over all n rows, and from the third on over those that the one before has moved: most of the others are at a
+ * bound, and stay there. */
+static void take_sweeps(const tk_targets *targets, const tk_dual *dual, tk_block *block, const double *gram, int64_t n)
+{
+    double first = 0;
+    for (int s = 0; s < dual->sweeps; s++) {
+        if (s < 2)
+            for (block->n_moving = 0; block->n_moving < n; block->n_moving++)
+                block->moving[block->n_moving] = block->n_moving;
+        const double largest = sweep(targets, block, gram, n, dual->C, 0.001 * first);
+        if (s == 0)
+            first = largest;
+        else if (largest <= 0.05 * first)
+            return;
+    }
 }
 
 static void take_output(const tk_training *training, tk_dual *dual, tk_block *block, int32_t k)
@@ -88,9 +111,7 @@ static void take_output(const tk_training *training, tk_dual *dual, tk_block *bl
     if (n == 0)
         return;
     const double *gram = gram_of_some(block, n), C = dual->C;
-    const double enough = 0.05 * sweep(targets, block, gram, n, C);
-    for (int s = 1; s < dual->sweeps && sweep(targets, block, gram, n, C) > enough; s++)
-        ;
+    take_sweeps(targets, dual, block, gram, n);
     for (int64_t i = 0; i < n; i++) {
         const int64_t at = block->some[i] * n_outputs + k;
         double *alpha = dual->alpha + block->row[block->some[i]] * n_outputs + k;

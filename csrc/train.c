@@ -25,6 +25,7 @@ enum {
     OMEGA,
     TARGET,
     SOME,
+    MOVING,
     OUTPUTS,
     WALK,
     N_PARTS
@@ -32,7 +33,7 @@ enum {
 
 static void sizes(const tk_rows *rows, int64_t block, int64_t n_outputs, int64_t width, int64_t n_parts, int64_t *bytes)
 {
-    bytes[ROW] = bytes[SOME] = block * 4;
+    bytes[ROW] = bytes[SOME] = bytes[MOVING] = block * 4;
     bytes[MARGIN] = bytes[T] = block * n_outputs * 8;
     bytes[REALS] = n_parts * block * width * 8;
     bytes[GRAM] = block * block * 8;
@@ -93,6 +94,7 @@ tk_block tk_carve_block(const tk_training *training, int32_t me)
                   .omega = at[OMEGA],
                   .target = at[TARGET],
                   .some = at[SOME],
+                  .moving = at[MOVING],
                   .outputs = at[OUTPUTS],
                   .for_gram = at[GRAM_SCRATCH],
                   .for_walk = at[WALK],

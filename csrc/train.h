@@ -27,6 +27,8 @@ typedef struct {
     double *f, *alpha; /* own: [block] of one output of these, */
     double *sign, *omega, *target; /* own: [block] and what is asked of it */
     int32_t *some;                 /* own: [block] which of the block they are */
+    int32_t *moving;               /* own: [block] which of some are to be swept, */
+    int32_t n_moving;              /* and how many */
     double *outputs;               /* own: [2][K] of one row */
     void *for_walk;                /* own */
     int32_t me, n_threads;

@@ -519,6 +519,9 @@ def best_alphas(loss, alpha, omega, f, q, k):
 
 # A sweep over a block is the last when it changes no alpha by more than this part of the first sweep's largest change.
 ENOUGH = 0.05
+# From then on, and but under a joint loss, those rows are swept that have moved by more than so much of it in the sweep
+# before.
+SWEEPS_OVER_ALL, LITTLE = 2, 0.001
 
 
 def dual_pass(asked, K, C, alpha, order, block=1, sweeps=1, live=None):
@@ -550,13 +553,15 @@ def dual_pass(asked, K, C, alpha, order, block=1, sweeps=1, live=None):
         for of in asked.problems:
             if live is not None and not live[of[0]]:
                 continue
-            rows = [i for i in batch if moves(i, of)]
+            swept = [i for i in batch if moves(i, of)]
             changes = []  # the largest one of each sweep
             while len(changes) < sweeps and (len(changes) < 2 or changes[-1] > ENOUGH * changes[0]):
                 before = alpha.copy()
-                for i in rows:
+                for i in swept:
                     alpha[i, of] = best(i, of)
                 changes.append(np.abs(alpha - before).max())
+                if not asked.joint and len(changes) >= SWEEPS_OVER_ALL:
+                    swept = [i for i in swept if np.abs(alpha[i] - before[i]).max() > LITTLE * changes[0]]
     return alpha, margins
 
 

@@ -598,7 +598,8 @@ def test_warm_start_takes_another_C(loss, factor):
     assert best * (1 - 1e-7) <= true_objective(model, X, y) <= best * (1 + 1.1e-5)
     assert model.certificate_.primal == pytest.approx(true_objective(model, X, y), rel=1e-10)
     assert model.certificate_.dual <= best * (1 + 1e-7)
-    assert factor not in (0.9, 1.1) or model.n_iter_ <= cold.n_iter_
+    # Epochs are over few rows or many: what counts is how many are visited in all.
+    assert factor not in (0.9, 1.1) or model.history_["active"].sum() <= 0.8 * cold.history_["active"].sum()
 
 
 @pytest.mark.parametrize("change", [{1: 0.2}, {1: 4.0}, "balanced"])
