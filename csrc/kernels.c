@@ -41,6 +41,15 @@
 /* to[j] = s others[j] sum_k map->series[k] z[j]^k for j < n, or added to it. */
 static void series(const tk_map *map, double s, const double *others, const double *z, int64_t n, int onto, double *to);
 
+/* Below the tile that has this first row, and column, in the matrix gram[n][n]: what is right of it. */
+static void copy_below(double *gram, int64_t n, int64_t first)
+{
+    const double *from = gram + first * n;
+    for (int64_t j = first + GRAM_TILE; j < n; j++)
+        for (int64_t i = 0; i < GRAM_TILE; i++)
+            gram[j * n + first + i] = from[i * n + j];
+}
+
 #define real float
 #define TK_IS_FLOAT 1
 #define NAME(x) x##_float

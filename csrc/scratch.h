@@ -79,7 +79,7 @@ typedef struct {
     int64_t spread, columns, numbers;
 } tk_gram_parts;
 
-enum { LEAST_BY_COLUMNS = 8, MOST_BY_COLUMNS = 1 << 20 };
+enum { LEAST_BY_COLUMNS = 8, MOST_BY_COLUMNS = 1 << 20, GRAM_TILE = 16 };
 
 static inline tk_gram_parts tk_gram_parts_of(const tk_rows *rows, int64_t n)
 {
