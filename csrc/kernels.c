@@ -8,24 +8,6 @@
 #include "kernels.h"
 #include "scratch.h"
 
-#if defined(_MSC_VER)
-#define FORCE_INLINE __forceinline
-#define NOINLINE __declspec(noinline)
-#define UNROLL
-#elif defined(__clang__)
-#define FORCE_INLINE inline __attribute__((always_inline))
-#define NOINLINE __attribute__((noinline))
-#define UNROLL _Pragma("clang loop unroll(full)")
-#elif defined(__SANITIZE_ADDRESS__) /* inlined and watched, they would take the compiler many minutes */
-#define FORCE_INLINE inline
-#define NOINLINE __attribute__((noinline))
-#define UNROLL
-#else
-#define FORCE_INLINE inline __attribute__((always_inline))
-#define NOINLINE __attribute__((noinline))
-#define UNROLL _Pragma("GCC unroll 16")
-#endif
-
 /* A function for bare maps and one for others. They are not inlined: compilers do better with each kind of rows and
  * maps by itself than with one function for all. */
 #define TK_BARE_AND_WEIGHED(name, call)                                                                                \

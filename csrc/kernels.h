@@ -5,6 +5,24 @@
 
 #include "tk.h"
 
+#if defined(_MSC_VER)
+#define FORCE_INLINE __forceinline
+#define NOINLINE __declspec(noinline)
+#define UNROLL
+#elif defined(__clang__)
+#define FORCE_INLINE inline __attribute__((always_inline))
+#define NOINLINE __attribute__((noinline))
+#define UNROLL _Pragma("clang loop unroll(full)")
+#elif defined(__SANITIZE_ADDRESS__) /* inlined and watched, they would take the compiler many minutes */
+#define FORCE_INLINE inline
+#define NOINLINE __attribute__((noinline))
+#define UNROLL
+#else
+#define FORCE_INLINE inline __attribute__((always_inline))
+#define NOINLINE __attribute__((noinline))
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+
 typedef struct {
     void (*dot)(const tk_rows *, const tk_map *, int64_t, int64_t, const tk_table *, void *, void *, const tk_parts *,
                 int);

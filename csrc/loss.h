@@ -11,6 +11,9 @@
 #define TK_LOSS_H
 
 #include <math.h>
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 #include "tk.h"
 
@@ -42,14 +45,24 @@ static inline double tk_beyond(double v, double epsilon)
     return v > epsilon ? v - epsilon : v < -epsilon ? v + epsilon : 0;
 }
 
+/* e > 0 ? e : 0. Of that compilers make a branch, which no CPU can foresee. */
+static inline double tk_positive(double e)
+{
+#if defined(__SSE2__)
+    return _mm_cvtsd_f64(_mm_max_sd(_mm_set_sd(e), _mm_setzero_pd()));
+#else
+    return e > 0 ? e : 0;
+#endif
+}
+
 static inline double tk_loss_value(const tk_targets *t, double v)
 {
     double e = 1 - v;
-    e = e > 0 ? e : 0; /* so that no branch has to be foreseen */
     switch (t->loss) {
     case TK_HINGE:
-        return e;
+        return tk_positive(e);
     case TK_SQUARED_HINGE:
+        e = tk_positive(e);
         return e * e;
     case TK_LOG_LOSS:
         return v > 0 ? log1p(exp(-v)) : log1p(exp(v)) - v;

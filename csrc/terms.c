@@ -2,10 +2,11 @@
 #include <stddef.h>
 
 #include "joint.h"
+#include "kernels.h"
 
 /* One output of a row, to be added to sums[0], sums[step], .. Returns whether it may yet want to move. */
-static inline int one_output(const tk_targets *t, const tk_terms *terms, int64_t row, int32_t k, double *sums,
-                             int64_t step)
+static FORCE_INLINE int one_output(const tk_targets *t, const tk_terms *terms, int64_t row, int32_t k, double *sums,
+                                   int64_t step)
 {
     const int64_t at = row * t->n_outputs + k;
     const double v = terms->margin[at], alpha = terms->alpha ? terms->alpha[at] : 0;
@@ -35,8 +36,8 @@ static int all_outputs(const tk_targets *t, const tk_terms *terms, int64_t row)
 }
 
 /* Rows with one output: the sums stay in registers, and nobody asks for each row which loss it is. */
-static inline void only_output(const tk_targets *targets, const tk_loss loss, const int32_t *which, int64_t first,
-                               int64_t last, const tk_terms *terms)
+static FORCE_INLINE void only_output(const tk_targets *targets, const tk_loss loss, const int32_t *which, int64_t first,
+                                     int64_t last, const tk_terms *terms)
 {
     tk_targets t = *targets;
     double sums[4] = {terms->sums[0], terms->sums[1], terms->sums[2], terms->sums[3]};
