@@ -42,8 +42,8 @@ typedef struct {
     tk_verbs real[2]; /* indexed by tk_real */
 } tk_kernels;
 
-/* To be read: memory that large data has in no cache. What is for the next block comes into the second cache only; in
- * the first one it would take the place of slots. */
+/* To be read: memory that large data has in no cache. What is not for the next few rows comes into the second cache
+ * only; in the first one it would take the place of slots. */
 static inline void tk_prefetch(const void *at, const int later)
 {
 #if defined(__GNUC__)
