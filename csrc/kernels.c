@@ -21,13 +21,23 @@
     }
 
 /* to[j] = s others[j] sum_k map->series[k] z[j]^k for j < n, or added to it. */
-static void series(const tk_map *map, double s, const double *others, const double *z, int64_t n, int onto, double *to);
+static void series_float(const tk_map *map, double s, const double *others, const float *z, int64_t n, int onto,
+                         double *to);
+static void series_double(const tk_map *map, double s, const double *others, const double *z, int64_t n, int onto,
+                          double *to);
+
+/* Compilers like to compute the address of each load by itself, from the parts that an address was made of. */
+#if defined(__GNUC__)
+#define KEEP_ADDRESS(p) __asm__("" : "+r"(p))
+#else
+#define KEEP_ADDRESS(p) (void)0
+#endif
 
 /* Below the tile that has this first row, and column, in the matrix gram[n][n]: what is right of it. */
 static void copy_below(double *gram, int64_t n, int64_t first)
 {
     const double *from = gram + first * n;
-    for (int64_t j = first + GRAM_TILE; j < n; j++)
+    for (int64_t j = first + GRAM_TILE; j < n; j++) UNROLL
         for (int64_t i = 0; i < GRAM_TILE; i++)
             gram[j * n + first + i] = from[i * n + j];
 }
@@ -74,27 +84,66 @@ static void add_multiple(double *f, double by, const double *q, int64_t n)
         f[j] += by * q[j];
 }
 
-static FORCE_INLINE V series_vector(const tk_map *map, V s, V others, V z, V onto)
+/* Some vectors at once, so that none waits for another. */
+static FORCE_INLINE void series_vectors(const tk_map *map, double s, const double *others, const void *z,
+                                        const int is_float, int onto, double *to, const int n)
 {
-    V sum = v_set1(map->series[map->degree]);
-    for (int k = map->degree - 1; k >= 0; k--)
-        sum = v_fma(sum, z, v_set1(map->series[k]));
-    return v_fma(v_mul(s, others), sum, onto);
+    V x[4], sum[4];
+    UNROLL for (int g = 0; g < n; g++) {
+        x[g] = is_float ? v_widen((const float *)z + g * VLEN) : v_load((const double *)z + g * VLEN);
+        sum[g] = v_set1(map->series[map->degree]);
+    }
+    for (int k = map->degree - 1; k >= 0; k--) {
+        const V c = v_set1(map->series[k]);
+        UNROLL for (int g = 0; g < n; g++)
+            sum[g] = v_fma(sum[g], x[g], c);
+    }
+    UNROLL for (int g = 0; g < n; g++) {
+        const V both = v_mul(v_set1(s), v_load(others + g * VLEN));
+        v_store(to + g * VLEN, v_fma(both, sum[g], onto ? v_load(to + g * VLEN) : v_zero()));
+    }
 }
 
-static void series(const tk_map *map, double s, const double *others, const double *z, int64_t n, int onto, double *to)
+/* What is left at the end is computed in room of its own. */
+static FORCE_INLINE void series(const tk_map *map, double s, const double *others, const void *z, const int is_float,
+                                int64_t n, int onto, double *to)
 {
-    const V both = v_set1(s);
+    const char *at = z;
+    const int64_t size = is_float ? 4 : 8;
     int64_t j = 0;
-    for (; j + VLEN <= n; j += VLEN)
-        v_store(to + j, series_vector(map, both, v_load(others + j), v_load(z + j), onto ? v_load(to + j) : v_zero()));
-    if (j < n) {
-        const int rest = (int)(n - j);
-        v_store_n(to + j,
-                  series_vector(map, both, v_load_n(others + j, rest), v_load_n(z + j, rest),
-                                onto ? v_load_n(to + j, rest) : v_zero()),
-                  rest);
+    for (; j + 4 * VLEN <= n; j += 4 * VLEN)
+        series_vectors(map, s, others + j, at + j * size, is_float, onto, to + j, 4);
+    if (j + 2 * VLEN <= n) {
+        series_vectors(map, s, others + j, at + j * size, is_float, onto, to + j, 2);
+        j += 2 * VLEN;
     }
+    if (j + VLEN <= n) {
+        series_vectors(map, s, others + j, at + j * size, is_float, onto, to + j, 1);
+        j += VLEN;
+    }
+    if (j < n) {
+        double rest[3][VLEN] = {{0}};
+        for (int64_t k = j; k < n; k++) {
+            rest[0][k - j] = others[k];
+            rest[1][k - j] = is_float ? (double)((const float *)z)[k] : ((const double *)z)[k];
+            rest[2][k - j] = onto ? to[k] : 0;
+        }
+        series_vectors(map, s, rest[0], rest[1], 0, 1, rest[2], 1);
+        for (int64_t k = j; k < n; k++)
+            to[k] = rest[2][k - j];
+    }
+}
+
+static void series_float(const tk_map *map, double s, const double *others, const float *z, int64_t n, int onto,
+                         double *to)
+{
+    series(map, s, others, z, 1, n, onto, to);
+}
+
+static void series_double(const tk_map *map, double s, const double *others, const double *z, int64_t n, int onto,
+                          double *to)
+{
+    series(map, s, others, z, 0, n, onto, to);
 }
 
 const tk_kernels TK_KERNELS = {

@@ -79,15 +79,22 @@ typedef struct {
     int64_t spread, columns, numbers;
 } tk_gram_parts;
 
-enum { LEAST_BY_COLUMNS = 8, MOST_BY_COLUMNS = 1 << 20, GRAM_TILE = 16 };
+enum {
+    LEAST_BY_COLUMNS = 8,
+    MOST_BY_COLUMNS = 1 << 20,
+    GRAM_TILE = 16, /* rows on the diagonal that are multiplied with each other both ways */
+    GRAM_ROWS = 4,  /* dense rows that are multiplied at once */
+    GRAM_PAD = 16   /* rows are laid out by columns in multiples of this: of whole vectors, and of GRAM_ROWS */
+};
 
 static inline tk_gram_parts tk_gram_parts_of(const tk_rows *rows, int64_t n)
 {
     const int64_t real_bytes = rows->real == TK_FLOAT64 ? 8 : 4;
-    const int64_t columns = tk_aligned(rows->n_columns * ((n + 15) / 16 * 16) * real_bytes);
+    const int64_t stride = (n + GRAM_PAD - 1) / GRAM_PAD * GRAM_PAD;
+    const int64_t columns = tk_aligned(rows->n_columns * stride * real_bytes);
     tk_gram_parts parts = {.spread = tk_aligned(rows->n_columns * real_bytes)};
     parts.columns = n < LEAST_BY_COLUMNS || columns > MOST_BY_COLUMNS ? 0 : columns;
-    parts.numbers = tk_aligned(8 * (4 * n + SLACK));
+    parts.numbers = tk_aligned(8 * 3 * n + GRAM_ROWS * stride * real_bytes);
     return parts;
 }
 

@@ -3,8 +3,8 @@
  * Included once per real type, with TK_IS_FLOAT set to 1 or 0. Each branch defines V (the vector), VLEN (its length)
  * and v_*; ULEN and u_shift are the same for unsigned integers. v_load_n and v_store_n touch the first n elements only,
  * 0 < n < VLEN, and read the others as 0; v_first takes the first n elements of one vector, 0 <= n <= VLEN, and the
- * others of another. A product of matrices is done in tiles of TILE_ROWS x TILE_VECTORS vectors, which are kept in
- * registers; PAIRS says that there are some left for twice LANES factors.
+ * others of another; v_widen makes doubles of as many floats. A product of matrices is done in tiles of TILE_ROWS x
+ * TILE_VECTORS vectors, which are kept in registers; PAIRS says that there are some left for twice LANES factors.
  */
 #undef V
 #undef VLEN
@@ -21,6 +21,7 @@
 #undef v_load_n
 #undef v_store_n
 #undef v_first
+#undef v_widen
 
 #undef TILE_ROWS
 #undef TILE_VECTORS
@@ -86,6 +87,7 @@ static const int32_t v_masks[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 
 #define v_load_n(p, n) _mm512_maskz_loadu_pd((__mmask8)((1u << (n)) - 1u), p)
 #define v_store_n(p, v, n) _mm512_mask_storeu_pd(p, (__mmask8)((1u << (n)) - 1u), v)
 #define v_first(n, a, b) _mm512_mask_blend_pd((__mmask8)((1u << (n)) - 1u), b, a)
+#define v_widen(p) _mm512_cvtps_pd(_mm256_loadu_ps(p))
 #endif
 
 #elif defined(__AVX2__)
@@ -125,6 +127,7 @@ static const int32_t v_masks[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 
 #define v_load_n(p, n) _mm256_maskload_pd(p, v_mask_d(n))
 #define v_store_n(p, v, n) _mm256_maskstore_pd(p, v_mask_d(n), v)
 #define v_first(n, a, b) _mm256_blendv_pd(b, a, _mm256_castsi256_pd(v_mask_d(n)))
+#define v_widen(p) _mm256_cvtps_pd(_mm_loadu_ps(p))
 #endif
 
 #else /* vectors of 128 bits, or of one element */
@@ -157,6 +160,7 @@ static const int32_t v_masks[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 
 #define v_sqrt(a) vsqrtq_f64(a)
 #define v_min(a, b) vminq_f64(a, b)
 #define v_first(n, a, b) vbslq_f64(vreinterpretq_u64_s32(vld1q_s32(v_masks + 8 - 2 * (n))), a, b)
+#define v_widen(p) vcvt_f64_f32(vld1_f32(p))
 #endif
 #define v_zero() v_set1(0)
 #elif defined(__SSE2__) || defined(_M_X64)
@@ -191,6 +195,7 @@ static const int32_t v_masks[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 
 #define v_min(a, b) _mm_min_pd(a, b)
 #define v_mask_d(n) _mm_castsi128_pd(_mm_loadu_si128((const __m128i *)(v_masks + 8 - 2 * (n))))
 #define v_first(n, a, b) _mm_or_pd(_mm_and_pd(v_mask_d(n), a), _mm_andnot_pd(v_mask_d(n), b))
+#define v_widen(p) _mm_cvtps_pd(_mm_castsi128_ps(_mm_loadl_epi64((const __m128i *)(p))))
 #endif
 #else
 #define V real
@@ -206,6 +211,7 @@ static const int32_t v_masks[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 
 #define v_sqrt(a) NAME(square_root)(a)
 #define v_min(a, b) ((a) < (b) ? (a) : (b))
 #define v_first(n, a, b) ((n) ? (a) : (b))
+#define v_widen(p) ((real) * (p))
 #endif
 
 static inline V NAME(v_load_part)(const real *p, int n)
