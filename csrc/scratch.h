@@ -74,14 +74,14 @@ static inline tk_sizes tk_sizes_of(int lanes, int64_t max_nonzeros, int64_t real
 }
 
 /* Bytes of the parts of the scratch for a Gram matrix of n rows: one row over all columns; all rows by columns, where
- * they are worth it and fit into the second cache; and a few numbers of each. */
+ * they are worth it and are not more than some megabytes; and a few numbers of each. */
 typedef struct {
     int64_t spread, columns, numbers;
 } tk_gram_parts;
 
 enum {
     LEAST_BY_COLUMNS = 8,
-    MOST_BY_COLUMNS = 1 << 20,
+    MOST_BY_COLUMNS = 1 << 22,
     GRAM_TILE = 16, /* rows on the diagonal that are multiplied with each other both ways */
     GRAM_ROWS = 4,  /* dense rows that are multiplied at once */
     GRAM_PAD = 16   /* rows are laid out by columns in multiples of this: of whole vectors, and of GRAM_ROWS */
