@@ -13,8 +13,9 @@ import numpy as np
 
 from . import _core
 from ._memory import check_memory
-from ._rows import Rows, is_csr, share_out
+from ._rows import Rows, is_csr
 from ._shift import SPARSE_SHARE, Moved, _centre, _readable, shift_rows
+from ._threads import share_out
 
 SAMPLE_ROWS = 48  # that the centres are found from, for each of them
 LEAST_SAMPLE = 2**14

@@ -8,10 +8,10 @@ import zipfile
 import numpy as np
 from scipy import sparse
 
+from ._check import check_rows
 from ._cli_files import check_output, source, written
 from ._cli_predict import name_of
 from ._cli_train import divided, facts_of
-from ._rows import check_rows
 from .cli import Usage
 from .model_file import load
 from .stream import read_svmlight

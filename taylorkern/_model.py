@@ -12,6 +12,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from ._auto_cells import auto_cells
 from ._cells import Cells, Sample, choose_cells
+from ._check import check_rows, look_at
 from ._checkpoint import Epochs, open_checkpoint, random_arrays, random_state, set_random_state
 from ._degree import BYTES, auto_degree
 from ._dual import Dual, dual_start
@@ -23,7 +24,7 @@ from ._predictor import LEAST, NotPlain, outputs
 from ._primal import Adagrad, Stream
 from ._problem import Problem, squared_norms
 from ._rotation import Rotation, choose_rotation
-from ._rows import Csr, Rows, check_rows, look_at
+from ._rows import Csr, Rows
 from ._shift import choose_shift
 from ._threads import check_jobs
 from ._train import SOLVERS, train

@@ -7,9 +7,9 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
+from ._check import check_rows, check_sparse_structure
 from ._degree import SAMPLE, draw
 from ._expansion import Expansion, resolve_gamma
-from ._rows import _check_sparse_structure, check_rows
 from ._shift import choose_shift
 from .kernel import _pair_products
 
@@ -24,7 +24,7 @@ class Sample:
 
     def __init__(self, X, y, n_rows, model):
         if sparse.issparse(X):
-            _check_sparse_structure(X)
+            check_sparse_structure(X)
             X = X if X.format in ("csr", "csc", "lil") else X.tocsr()
         width = (X.nnz / n_rows if sparse.issparse(X) else X.shape[1]) if len(getattr(X, "shape", ())) == 2 else 100
         drawn = draw(n_rows, int(np.clip(SAMPLE_BYTES / (8 * max(width, 1)), SAMPLE, LARGEST)))

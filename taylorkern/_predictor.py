@@ -5,9 +5,10 @@ import os
 import numpy as np
 
 from ._model_reader import check_format, decode
-from ._rows import SORT_FROM, Csr, Rows, dot_rows, is_csr, share_out
+from ._rows import SORT_FROM, Csr, Rows, dot_rows, is_csr
 from ._safetensors import Reader
 from ._shift import CHUNK
+from ._threads import share_out
 
 
 class NotPlain(Exception):

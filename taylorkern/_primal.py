@@ -12,7 +12,7 @@ import numpy as np
 from . import _core
 from ._expansion import PASS_MONOMIALS
 from ._problem import NAN, Record, squared_norms
-from ._rows import share_out
+from ._threads import share_out
 
 
 class Pegasos:

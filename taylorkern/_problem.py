@@ -9,8 +9,8 @@ from . import _core
 from ._expansion import PASS_MONOMIALS, padded
 from ._loss import radius2
 from ._memory import zeros
-from ._rows import PASS_GAIN, WORTH_THREAD, Rows, dot_rows, share_out
-from ._threads import Shares, Team
+from ._rows import PASS_GAIN, WORTH_THREAD, Rows, dot_rows
+from ._threads import Shares, Team, share_out
 
 NAN = float("nan")
 TOGETHER = 2**15  # rows of several partitions that are brought into the order of the first one's cells

@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from . import _core
-from ._rows import Csr, Rows, is_csr, share_out
+from ._rows import Csr, Rows, is_csr
+from ._threads import share_out
 
 # Rows that are looked at for the most frequent value of a column, its mean, and how often it is not zero.
 SAMPLE = 2**12

@@ -1,9 +1,9 @@
-"""Threads that run one pass of the C core together."""
+"""Threads that run one pass of the C core together, and threads that share out what needs no other."""
 
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from numbers import Integral
-from threading import Barrier, BrokenBarrierError, Event
+from threading import Barrier, BrokenBarrierError, Event, Lock
 
 import numpy as np
 
@@ -133,3 +133,39 @@ class Team:
                 raise error
         if self.shares is not None:
             self.shares.adjust()
+
+
+def share_out(take, passes, n_jobs):
+    """take(passes) in each of n_jobs threads, which get passes as they come: nothing may depend on who takes which.
+
+    The caller's is one of them.
+    """
+    if n_jobs == 1:
+        take(passes)
+        return
+    in_turn = _InTurn(passes)
+    with ThreadPoolExecutor(n_jobs - 1) as pool:
+        try:
+            others = [pool.submit(take, in_turn) for _ in range(n_jobs - 1)]
+            take(in_turn)
+            for future in others:
+                future.result()
+        except BaseException:
+            in_turn.stopped = True
+            raise
+
+
+class _InTurn:
+    """An iterator that several threads may ask."""
+
+    def __init__(self, iterator):
+        self.iterator, self.lock, self.stopped = iterator, Lock(), False
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        with self.lock:
+            if self.stopped:
+                raise StopIteration
+            return next(self.iterator)

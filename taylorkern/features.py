@@ -10,11 +10,12 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _core
+from ._check import check_rows
 from ._degree import BYTES, auto_degree
 from ._expansion import Expansion, passes, resolve_gamma
 from ._memory import check_memory
-from ._rows import Rows, check_rows, share_out
-from ._threads import check_jobs
+from ._rows import Rows
+from ._threads import check_jobs, share_out
 from .model_file import ModelFileMixin
 
 NAME_BYTES = 120  # of one feature name, about: the string and its place in the array

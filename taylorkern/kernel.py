@@ -13,9 +13,10 @@ from scipy.special import gammainc, lambertw
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
+from ._check import check_rows
 from ._expansion import MAX_DEGREE, Expansion, _positive, check_degree, resolve_gamma
 from ._memory import check_memory
-from ._rows import Rows, check_rows
+from ._rows import Rows
 
 SERIES_BYTES = 2**24  # of temporary arrays
 

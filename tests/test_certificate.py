@@ -15,10 +15,10 @@ from scipy.special import gammainc, lambertw
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from taylorkern import TaylorFeatures, TaylorSVC, _core, taylor_kernel
+from taylorkern._check import check_rows
 from taylorkern._expansion import Expansion
 from taylorkern._loss import JOINT_LOSSES, LABEL_LOSSES, regression_loss
 from taylorkern._problem import Problem, Record
-from taylorkern._rows import check_rows
 from taylorkern._train import SOLVERS, train
 from taylorkern.certificate import Certificate, certify, interrupted_certificate
 from taylorkern.kernel import residual, theorem1_bound

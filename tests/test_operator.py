@@ -14,8 +14,9 @@ from scipy.sparse.linalg import LinearOperator, aslinearoperator, eigsh, lsmr, s
 
 from taylorkern import TaylorFeatures, TaylorOperator, _core, _reorder
 from taylorkern import operator as operator_module
+from taylorkern._check import check_rows
 from taylorkern._expansion import Expansion
-from taylorkern._rows import Rows, check_rows
+from taylorkern._rows import Rows
 
 MAKERS = [np.asarray, sparse.csr_matrix, sparse.csr_array, sparse.csc_array]
 

@@ -9,10 +9,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from taylorkern import TaylorFeatures, TaylorOperator, TaylorSVC, _core, _memory, _predictor, _rows, taylor_kernel
+from taylorkern import (
+    TaylorFeatures,
+    TaylorOperator,
+    TaylorSVC,
+    _check,
+    _core,
+    _memory,
+    _predictor,
+    _rows,
+    taylor_kernel,
+)
+from taylorkern._check import check_rows
 from taylorkern._expansion import Expansion
 from taylorkern._memory import available_memory, check_memory
-from taylorkern._rows import Rows, check_rows, dot_rows
+from taylorkern._rows import Rows, dot_rows
 from taylorkern._threads import Shares, cut_evenly
 from taylorkern.kernel import kernel_error, residual, taylor_operations
 
@@ -427,7 +438,7 @@ def test_rows_of_a_structure_that_begin_anywhere_are_not_followed(start):
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("at", [0, 500, 999])
 def test_what_is_wrong_in_any_part_of_the_rows_is_found(at, n_jobs, monkeypatch):
-    monkeypatch.setattr(_rows, "LOOKED_AT", 64)
+    monkeypatch.setattr(_check, "LOOKED_AT", 64)
     monkeypatch.setattr(_predictor, "CHUNK", 100)
     random = np.random.default_rng(0)
     X = random.normal(size=(1000, 5)) * (random.uniform(size=(1000, 5)) < [1, 0.5, 0.5, 0.5, 1])

@@ -16,9 +16,10 @@ from scipy import sparse
 from scipy.optimize import minimize_scalar
 
 from taylorkern import _core
+from taylorkern._check import check_rows
 from taylorkern._expansion import Expansion
 from taylorkern._problem import padded
-from taylorkern._rows import Rows, check_rows
+from taylorkern._rows import Rows
 from taylorkern._shift import Shift
 
 REALS = [np.float32, np.float64]

@@ -23,12 +23,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 from taylorkern import TaylorFeatures, TaylorSVC, _rows, _train
+from taylorkern._check import check_rows
 from taylorkern._dual import Dual, dual_start
 from taylorkern._expansion import Expansion
 from taylorkern._loss import JOINT_LOSSES, LABEL_LOSSES, regression_loss
 from taylorkern._memory import zeros
 from taylorkern._problem import Problem, padded
-from taylorkern._rows import check_rows
 from taylorkern._threads import Team
 
 LOSSES = {
