@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from .kernel import taylor_kernel
     from .model_file import load
     from .operator import TaylorOperator
-    from .svm import TaylorSVC, TaylorSVR
+    from .svm import TaylorSVC
+    from .svr import TaylorSVR
 
 __all__ = ["TaylorFeatures", "TaylorOperator", "TaylorSVC", "TaylorSVR", "load", "plan", "taylor_kernel"]
 
@@ -18,12 +19,12 @@ _WHERE = {
     "TaylorFeatures": "features",
     "TaylorOperator": "operator",
     "TaylorSVC": "svm",
-    "TaylorSVR": "svm",
+    "TaylorSVR": "svr",
     "load": "model_file",
     "plan": "_plan",
     "taylor_kernel": "kernel",
 }
-_MODULES = {"certificate", "features", "kernel", "model_file", "operator", "stream", "svm"}
+_MODULES = {"certificate", "features", "kernel", "model_file", "operator", "stream", "svm", "svr"}
 
 
 def __getattr__(name):

@@ -10,7 +10,8 @@ from ._cli_train import REGRESSION, read_rows
 from ._plan import _Budget, _check_views
 from ._plan import plan as make_plan
 from .cli import Usage, say
-from .svm import TaylorSVC, TaylorSVR
+from .svm import TaylorSVC
+from .svr import TaylorSVR
 
 
 def plan(options):

@@ -12,7 +12,8 @@ from ._cli_files import check_output, is_plain, source
 from ._cli_predict import name_of
 from .cli import Usage, say
 from .stream import SvmlightFiles, files, read_svmlight
-from .svm import TaylorSVC, TaylorSVR
+from .svm import TaylorSVC
+from .svr import TaylorSVR
 
 REGRESSION = 3  # LIBSVM's number for it
 

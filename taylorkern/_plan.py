@@ -20,7 +20,8 @@ from ._plan_sample import LOOKED_AT, Sample
 from ._plan_table import Plan, PlanRow, progress_line, short
 from ._plan_view import View
 from .kernel import components_within, fourier_error, theorem1_bound
-from .svm import TaylorSVC, TaylorSVR
+from .svm import TaylorSVC
+from .svr import TaylorSVR
 
 FIRST_GUESS = 2e-8  # seconds of a fit for each monomial
 TIMED_BYTES = 2**29  # of tables: larger ones are not made to time them

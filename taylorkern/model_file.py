@@ -132,7 +132,8 @@ def load(path):
 
 def _estimators():
     from .features import TaylorFeatures  # here, since they are made with the class above
-    from .svm import TaylorSVC, TaylorSVR
+    from .svm import TaylorSVC
+    from .svr import TaylorSVR
 
     return {"TaylorFeatures": TaylorFeatures, "TaylorSVC": TaylorSVC, "TaylorSVR": TaylorSVR}
 
