@@ -211,7 +211,7 @@ static const int32_t v_masks[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 
 #define v_sqrt(a) NAME(square_root)(a)
 #define v_min(a, b) ((a) < (b) ? (a) : (b))
 #define v_first(n, a, b) ((n) ? (a) : (b))
-#define v_widen(p) ((real) * (p))
+#define v_widen(p) ((real)(p)[0])
 #endif
 
 static inline V NAME(v_load_part)(const real *p, int n)
