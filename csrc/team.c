@@ -19,8 +19,8 @@
 #define STORE(at, n) __atomic_store_n(at, n, __ATOMIC_SEQ_CST)
 #endif
 
-/* SLEEP until *at may be other than `is`, WAKE those who sleep. Where two threads were given the same core, one that
- * only gave way would be there again at once, and the system would let both stay. HERE is the core of this thread. */
+/* SLEEP until *at may be other than `is`, WAKE those who sleep; GIVE_WAY to others on this core, if there are any. HERE
+ * is the core of this thread. */
 #if defined(__linux__)
 #include <limits.h>
 #include <linux/futex.h>
@@ -29,15 +29,15 @@
 #define SLEEP(at, is) (void)syscall(SYS_futex, at, FUTEX_WAIT_PRIVATE, is, NULL, NULL, 0)
 #define WAKE(at) (void)syscall(SYS_futex, at, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0)
 #define HERE() sched_getcpu()
-#elif defined(_MSC_VER)
-#define SLEEP(at, is) (void)SwitchToThread()
-#define WAKE(at) (void)0
 #else
-#define SLEEP(at, is) (void)sched_yield()
+#define SLEEP(at, is) GIVE_WAY()
 #define WAKE(at) (void)0
-#endif
-#if !defined(__linux__)
 #define HERE() (-1)
+#endif
+#if defined(_MSC_VER)
+#define GIVE_WAY() (void)SwitchToThread()
+#else
+#define GIVE_WAY() (void)sched_yield()
 #endif
 
 #if defined(__x86_64__) || defined(_M_X64)
@@ -47,12 +47,16 @@
 #define PAUSE() (void)0
 #endif
 
-/* Turns that a thread waits: until it looks whether it is in the way of another one, some ten microseconds, longer than
- * threads that all run are apart; and until it sleeps, some hundreds, for to be woken takes long. */
-enum { PATIENCE = 2000, STAMINA = 20000 };
+/* Turns that a thread waits until it looks whether it is in the way of another one: some ten microseconds, longer than
+ * threads that all run are apart. And seconds until it sleeps, giving way meanwhile: to be woken takes long. On virtual
+ * cores one sleep was seen to bring on the next, each of a millisecond, as if their host let both share a core of its
+ * own as long as either sleeps now and then. */
+enum { PATIENCE = 2000 };
+static const double STAMINA = 0.02;
 
-/* Whether it may wait on: not on the core where another thread was last seen. That is left, for any other one that this
- * thread may have, if there are as many as threads; it may come back later. */
+/* Whether it may wait on: not on the core where another thread was last seen, where one that only gave way would be
+ * there again at once, and the system would let both stay. That core is left, for any other one that this thread may
+ * have, if there are as many as threads; it may come back later. */
 static int move_out_of_the_way(tk_team *team, int32_t me, int core)
 {
     int alone = core >= 0;
@@ -80,13 +84,13 @@ int tk_arrive(tk_team *team, int32_t me)
         STORE(&team->core[me], core);
     if (ADD(&team->arrived, 1) == team->n)
         return 1;
-    for (int turns = 0; turns < STAMINA && LOAD(&team->round) == round; turns++) {
+    for (int turns = 0; turns < PATIENCE && LOAD(&team->round) == round; turns++)
         PAUSE();
-        if (turns == PATIENCE && !move_out_of_the_way(team, me, core))
-            break;
-    }
     if (LOAD(&team->round) != round)
         return 0;
+    if (move_out_of_the_way(team, me, core))
+        for (const double until = tk_seconds() + STAMINA; LOAD(&team->round) == round && tk_seconds() < until;)
+            GIVE_WAY();
     ADD(&team->asleep, 1); /* whoever is the last has gone on to the next round before it looks at this, or sees it */
     while (LOAD(&team->round) == round)
         SLEEP(&team->round, round);

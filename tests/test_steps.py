@@ -5,6 +5,7 @@ import sys
 from functools import cache, lru_cache
 from itertools import chain, pairwise, product
 from threading import Thread
+from time import process_time, sleep
 
 import numpy as np
 import pytest
@@ -633,11 +634,13 @@ def run_pass(state, order, cuts=()):
         state.run(first, last)
 
 
-def run_in_threads(state, order, n):
-    """One pass in this order, by n threads."""
+def run_in_threads(state, order, n, late=0.0):
+    """One pass in this order, by n threads, of which the last one comes late."""
     state.training.rows.set_order(order.astype(np.int32))
     threads = [Thread(target=state.run, args=(0, len(order), me)) for me in range(n)]
     for thread in threads:
+        if thread is threads[-1]:
+            sleep(late)
         thread.start()
     for thread in threads:
         thread.join()
@@ -654,6 +657,18 @@ def outputs_of(table, problem):
     table = np.asarray(table, dtype=np.float64)
     assert not table[:, problem.n_outputs :].any()
     return table[:, : problem.n_outputs]
+
+
+def test_a_thread_that_has_to_wait_for_long_sleeps_and_is_woken():
+    problem, late = problem_of(np.float64, "hinge"), 0.4
+    alone, together = (problem.dual(("csr", False), 16, 3, n_threads=n) for n in (1, 2))
+    run_pass(alone, problem.orders[0])
+    begin = process_time()
+    run_in_threads(together, problem.orders[0], 2, late)
+    taken = process_time() - begin
+    assert np.array_equal(alone.alpha, together.alpha)
+    if sys.platform == "linux":  # elsewhere it gives way to others only
+        assert taken < late / 2
 
 
 # One step of dual coordinate ascent, on an empty row: its kernel is 1, and each w a number.
