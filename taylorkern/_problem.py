@@ -236,7 +236,7 @@ class Problem:
         sums = sums.sum(axis=0)
         return sums / self.n_rows
 
-    @property
+    @cached_property
     def unit(self):
         """What a margin is measured by: 1 for labels; for numbers, how large they are."""
         if self.of_labels:
