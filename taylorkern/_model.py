@@ -114,14 +114,17 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         if certificate is None:
             certificate = interrupted_certificate(problem, outcome.record)
         validate_data(self, X, skip_check_array=True)  # this late, so that a failed fit changes nothing
-        self.__dict__.update(self._model_attributes(solver.model(), problem, shift, meaning))
-        self.n_iter_ = outcome.n_iter
-        self.history_ = observer.history(outcome.record)
-        self.certificate_ = certificate
-        self.interrupted_ = outcome.interrupted
+        fitted = self._model_attributes(solver.model(), problem, shift, meaning)
+        fitted |= {
+            "n_iter_": outcome.n_iter,
+            "history_": observer.history(outcome.record),
+            "certificate_": certificate,
+            "interrupted_": outcome.interrupted,
+            "_alpha": alpha if self.warm_start else None,
+            "_stream": solver.stream() if self.warm_start and self.solver == "adagrad" else None,
+        }
         self.__dict__.pop("waiting_", None)
-        self._alpha = alpha if self.warm_start else None
-        self._stream = solver.stream() if self.warm_start and self.solver == "adagrad" else None
+        self.__dict__.update(fitted)  # all at once, whenever Ctrl-C comes
         if outcome.interrupted:
             raise KeyboardInterrupt
         if store:

@@ -70,9 +70,14 @@ class Observer:
             self.task = self.context.subcontext(task_name="epoch")
             self.task.call_on_fit_task_begin(estimator=self.estimator, **self.data)
 
+    def note(self, epoch, seconds, record):
+        """Add an epoch to the history, if it is not there."""
+        if not self.rows or self.rows[-1][0] < epoch:
+            self.rows.append((epoch, seconds, *_totals(record)))
+
     def end_epoch(self, epoch, seconds, record):
         """After an epoch. Returns whether to stop."""
-        self.rows.append((epoch, seconds, *_totals(record)))
+        self.note(epoch, seconds, record)
         if self.bar is not None:
             primal, dual, active, seen = _totals(record)
             gap = "" if isnan(primal - dual) else f", gap {(primal - dual) / max(primal, 1e-300):.1e}"

@@ -49,22 +49,24 @@ def train(solver, *, tol, max_iter, observer=None, epochs=None):
     -------
     outcome : Outcome
     """
-    begin, n_iter, slow, stop, interrupted = perf_counter(), 0, 0, False, False
+    begin, n_iter, slow = perf_counter(), 0, 0
+    converged = stop = interrupted = False
     unknown = np.full(solver.problem.n_problems, NAN)
     record = Record(unknown, unknown, 0, unknown)
-    converged = finished = False
     earlier = epochs.resume(solver, observer) if epochs else None
     if earlier is not None:
         n_iter, slow, seconds, record = earlier
         begin -= seconds
+    # Ctrl-C may come anywhere. An epoch is over as soon as it stands in `ended`, by one assignment; what is missing by
+    # then is made up for below.
+    begun, ended = n_iter, (n_iter, record)
     try:
         while n_iter < max_iter and not converged and not stop:
-            finished = False
             if observer:
                 observer.begin_epoch()
-            before, record = record, solver.epoch(last=n_iter + 1 == max_iter)
-            finished = True
-            n_iter += 1
+            before, begun = record, n_iter + 1
+            ended = begun, solver.epoch(last=begun == max_iter)
+            n_iter, record = ended
             if solver.certified:
                 converged = bool((record.primal - record.dual <= tol * record.primal).all())
             else:
@@ -79,6 +81,11 @@ def train(solver, *, tol, max_iter, observer=None, epochs=None):
         record = solver.known(record)
     except KeyboardInterrupt:
         interrupted = True
-        if not finished and n_iter:
+        n_iter, record = ended
+        if n_iter and begun > n_iter:
             solver.restore()
+        elif n_iter:
+            solver.keep()
+            if observer:
+                observer.note(n_iter, perf_counter() - begin, record)
     return Outcome(n_iter, converged, interrupted, record)

@@ -22,7 +22,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
-from taylorkern import TaylorFeatures, TaylorSVC, _rows, _train
+from taylorkern import TaylorFeatures, TaylorSVC, _dual, _observe, _primal, _rows, _train
 from taylorkern._check import check_rows
 from taylorkern._dual import Dual, dual_start
 from taylorkern._expansion import Expansion
@@ -939,6 +939,49 @@ def test_several_tables_are_padded_to_vectors_of_32_bytes(dtype, widths):
 
 
 # Ctrl-C.
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@slow
+def test_ctrl_c_between_any_two_lines_leaves_the_model_of_the_last_whole_epoch(solver):
+    X, y = dense_data(60)
+    model = TaylorSVC(solver=solver, tol=1e-9, random_state=0)
+    whole = {n: clone(model).set_params(max_iter=n).fit(X, y).coef_ for n in (1, 2, 3)}
+    watched = {module.__file__ for module in (_train, _observe, _dual, _primal)}
+    seen, at = 0, None  # lines; and the one where it comes
+
+    def trace(frame, event, argument):
+        nonlocal seen
+        if frame.f_code.co_filename not in watched:
+            return None
+        if event == "line":
+            seen += 1
+            if seen == at:
+                raise KeyboardInterrupt
+        return trace
+
+    def watched_fit():
+        nonlocal seen
+        fitted, seen = clone(model).set_params(max_iter=3), 0
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            fitted.fit(X, y)
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(before)
+        return fitted
+
+    watched_fit()
+    ends = set()
+    for at in range(1, seen + 1):
+        stopped = watched_fit()
+        ends.add(getattr(stopped, "n_iter_", 0))
+        if hasattr(stopped, "coef_"):
+            assert len(stopped.history_["epoch"]) == stopped.n_iter_, at
+            assert np.allclose(stopped.coef_, whole[stopped.n_iter_], rtol=0, atol=1e-13), at
+    assert ends == {0, 1, 2, 3}
 
 
 CHILD = """
