@@ -237,7 +237,8 @@ void tk_dual_pass(const tk_training *training, int64_t first, int64_t last, tk_d
     const int64_t n_outputs = training->targets->n_outputs;
     tk_block block = tk_carve_block(training, me);
     for (int64_t i = first; i < last; i += training->block) {
-        for (int64_t b = i; me == 0 && b < last && b < i + training->block; b++) {
+        const int64_t n = last - i < training->block ? last - i : training->block;
+        for (int64_t b = i + n * me / block.n_threads; b < i + n * (me + 1) / block.n_threads; b++) {
             TK_PREFETCH_LATER(dual->alpha + training->rows->order[b] * n_outputs);
             TK_PREFETCH_LATER(dual->margin + training->rows->order[b] * n_outputs);
         }

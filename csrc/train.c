@@ -31,7 +31,8 @@ enum {
     N_PARTS
 };
 
-static void sizes(const tk_rows *rows, int64_t block, int64_t n_outputs, int64_t width, int64_t n_parts, int64_t *bytes)
+static void sizes(const tk_rows *rows, int64_t block, int64_t n_outputs, int64_t width, int64_t n_parts,
+                  int64_t n_threads, int64_t *bytes)
 {
     bytes[ROW] = bytes[SOME] = bytes[MOVING] = block * 4;
     bytes[MARGIN] = bytes[T] = block * n_outputs * 8;
@@ -39,7 +40,7 @@ static void sizes(const tk_rows *rows, int64_t block, int64_t n_outputs, int64_t
     bytes[GRAM] = block * block * 8;
     bytes[WANTED] = block;
     bytes[KEPT] = 8;
-    bytes[NEXT] = n_parts * LINE;
+    bytes[NEXT] = n_threads * LINE;
     bytes[GRAM_SCRATCH] = tk_gram_scratch_bytes(rows, block);
     bytes[PART] = n_outputs > 1 ? bytes[GRAM] : 0;
     bytes[F] = bytes[ALPHA] = bytes[SIGN] = bytes[OMEGA] = bytes[TARGET] = block * 8;
@@ -61,7 +62,7 @@ int64_t tk_training_scratch_bytes(const tk_rows *rows, int32_t block, int32_t n_
                                   int32_t n_threads)
 {
     int64_t bytes[N_PARTS];
-    sizes(rows, block, n_outputs, width, n_parts, bytes);
+    sizes(rows, block, n_outputs, width, n_parts, n_threads, bytes);
     return sum_of(bytes, 0, N_SHARED) + n_threads * sum_of(bytes, N_SHARED, N_PARTS);
 }
 
@@ -70,7 +71,8 @@ tk_block tk_carve_block(const tk_training *training, int32_t me)
     int64_t bytes[N_PARTS];
     void *at[N_PARTS];
     char *next = training->scratch;
-    sizes(training->rows, training->block, training->targets->n_outputs, training->w.width, training->n_parts, bytes);
+    sizes(training->rows, training->block, training->targets->n_outputs, training->w.width, training->n_parts,
+          tk_team_size(training->team), bytes);
     for (int part = 0; part < N_PARTS; part++) {
         if (part == N_SHARED)
             next += me * sum_of(bytes, N_SHARED, N_PARTS);
@@ -176,31 +178,29 @@ static void see_rows(const tk_training *training, const block_call *call, tk_blo
     }
 }
 
-/* Rows whose outputs a thread takes at once: as few as are walked together, or all dense ones if nobody else is there.
- * As many of the next block are fetched meanwhile: sparse ones are more cache lines than can be under way at once. */
-static int64_t piece_of(const tk_training *training, const tk_block *block)
-{
-    const int dense = training->rows->walk_dense;
-    return block->n_threads == 1 && dense ? training->block : dense && training->w.width > 1 ? 32 : 8;
-}
+enum { FEW = 8, MANY = 32 }; /* rows that are walked together: sparse or of one table; dense ones of several tables */
 
-/* Outputs of some rows, of some of the parts. */
+/* Outputs of some rows, of some of the parts. As many rows of the next block are fetched meanwhile; sparse ones a few
+ * at a time, for they are more cache lines than can be under way at once. */
 static void take_margins(const tk_training *training, const block_call *call, tk_block *block, int64_t begin,
                          int64_t end, int32_t part, int32_t n_parts)
 {
     const int64_t width = training->w.width, real = training->rows->real == TK_FLOAT64 ? 8 : 4;
     const tk_parts parts = {n_parts, training->parts + part, training->block * width};
     const int64_t last = call->last, next = call->first + training->block, next_but_one = next + training->block;
-    fetch_ends(training, least(next_but_one + begin, last), least(next_but_one + end, last));
-    fetch_rows(training, least(next + begin, last), least(next + end, last));
-    tk_dot_parts(training->rows, training->margin, call->first + begin, call->first + end, &training->w,
-                 (char *)block->reals + (part * parts.stride + begin * width) * real, block->for_walk, &parts);
+    for (int64_t to; begin < end; begin = to) {
+        to = training->rows->walk_dense ? end : least(begin + FEW, end);
+        fetch_ends(training, least(next_but_one + begin, last), least(next_but_one + to, last));
+        fetch_rows(training, least(next + begin, last), least(next + to, last));
+        tk_dot_parts(training->rows, training->margin, call->first + begin, call->first + to, &training->w,
+                     (char *)block->reals + (part * parts.stride + begin * width) * real, block->for_walk, &parts);
+    }
 }
 
 void tk_once(const tk_training *training, tk_block *block, tk_alone *work, void *state)
 {
     if (tk_arrive(training->team, block->me)) {
-        for (int32_t of = 0; of < training->n_parts; of++) /* nobody is about to take any */
+        for (int32_t of = 0; of < block->n_threads; of++) /* nobody is about to take any */
             block->next[of * (LINE / 4)] = 0;
         work(training, block, state);
         *block->kept = block->n;
@@ -213,16 +213,25 @@ void tk_next_block(const tk_training *training, int64_t first, int64_t last, con
                    tk_see *see, tk_alone *then, void *state)
 {
     const block_call call = {first, last, scale, see, state};
-    /* Either threads are as many for each part, and each begins with its own, or each sees all of them. */
+    /* Either threads are as many for each part, or each sees all of them. */
     const int32_t teams = block->n_threads % training->n_parts == 0 ? training->n_parts : 1;
-    const int32_t together = training->n_parts / teams, team = block->me * teams / block->n_threads;
-    const int64_t n = block->n = least(last - first, training->block), piece = piece_of(training, block);
-    for (int32_t other = 0; other < teams; other++) {
-        const int32_t of = (team + other) % teams;
-        for (int64_t begin; (begin = piece * tk_take(block->next + of * (LINE / 4))) < n;) {
-            take_margins(training, &call, block, begin, least(begin + piece, n), of * together, together);
+    const int32_t together = training->n_parts / teams, in_team = block->n_threads / teams;
+    const int64_t n = block->n = least(last - first, training->block);
+    const int64_t step = training->rows->walk_dense && training->w.width > 1 ? MANY : FEW;
+    /* Each thread takes the rows that are its own, and then what others have not come to. Most of its own it takes at
+     * once: to begin takes time, and what has been fetched for them is in its cache. */
+    for (int32_t other = 0; other < block->n_threads; other++) {
+        const int32_t of = (block->me + other) % block->n_threads, part = of / in_team * together;
+        const int64_t from = n * (of % in_team) / in_team / step * step;
+        const int64_t to = of % in_team + 1 == in_team ? n : n * (of % in_team + 1) / in_team / step * step;
+        const int64_t most = block->n_threads == 1 ? to - from : (to - from) * 3 / 4 / step * step;
+        for (int64_t begin = from, end; begin < to;) {
+            const int64_t piece = tk_take(block->next + of * (LINE / 4));
+            begin = piece == 0 ? from : from + most + (piece - 1) * step;
+            end = least(piece == 0 ? from + most : begin + step, to);
+            take_margins(training, &call, block, begin, end, part, together);
             if (teams == 1)
-                see_rows(training, &call, block, begin, least(begin + piece, n));
+                see_rows(training, &call, block, begin, end);
         }
     }
     if (teams > 1) {

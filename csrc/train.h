@@ -20,7 +20,7 @@ typedef struct {
     void *reals;       /* [n_parts][block][width] outputs, or [block][width] coefficients, in the type of the rows */
     uint8_t *wanted;   /* [block] whether a step has a use for the row */
     int64_t *kept;     /* [1] how many rows are left */
-    int32_t *next;     /* [n_parts][LINE / 4] pieces of margins that have been taken */
+    int32_t *next;     /* [n_threads][LINE / 4] pieces of each one's rows that have been taken */
     double *factors;   /* [2][K] what coefficients are multiplied by */
     void *for_gram;    /* scratch of tk_gram, for whoever is alone with the block */
     double *part;      /* own: [block][block] the same for some of the rows */
