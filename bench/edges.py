@@ -1,6 +1,6 @@
 """How much of a call is the work itself, in C, and how much is everything around it.
 
-The work is walks, with the rows' factors s(x), steps and objectives.
+The work is walks, with the rows' factors s(x), steps, with the random order that they take rows in, and objectives.
 """
 
 from contextlib import contextmanager
@@ -64,6 +64,7 @@ def metered(clock):
             mock.patch.multiple(_model, **model),
             mock.patch.object(Problem, "margins", _method(meter, Problem.margins)),
             mock.patch.object(Problem, "terms", _method(meter, Problem.terms)),
+            mock.patch.object(Problem, "shuffled", _method(meter, Problem.shuffled)),
             mock.patch.object(Rows, "know_factors", _method(meter, Rows.know_factors)),
             mock.patch.object(_shift, "shift_rows", meter.timed("shift", _shift.shift_rows)),
         ):

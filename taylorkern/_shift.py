@@ -202,15 +202,18 @@ def _centre(rows):
     line[columns] = np.arange(len(columns))
     _core.take_columns(rows.core, step, line, dense)
     values = _commonest(dense)
-    frequent = _counts(dense, values) >= SPARSE_SHARE * dense.shape[1]
-    by[columns[frequent]] = values[frequent]
+    counts = _counts(dense, values)
+    frequent = counts >= SPARSE_SHARE * dense.shape[1]
+    by[columns] = np.where(frequent, values, 0.0)
     others = dense[~frequent]
-    means, variances = others.mean(axis=1, dtype=np.float64), others.var(axis=1, dtype=np.float64)
-    if (means**2).sum() > CENTRED * variances.sum():
-        pairs = zip(means, variances, strict=True)
-        by[columns[~frequent]] = [_readable(mean, sqrt(variance)) for mean, variance in pairs]
+    if len(others):
+        means, variances = others.mean(axis=1, dtype=np.float64), others.var(axis=1, dtype=np.float64)
+        if (means**2).sum() > CENTRED * variances.sum():
+            pairs = zip(means, variances, strict=True)
+            by[columns[~frequent]] = [_readable(mean, sqrt(variance)) for mean, variance in pairs]
     by = by.astype(rows.dtype)
-    filled[columns] = 1 - _counts(dense, by[columns]) / dense.shape[1]
+    counts[~frequent] = _counts(others, by[columns[~frequent]])
+    filled[columns] = 1 - counts / dense.shape[1]
     return by.astype(np.float64), filled
 
 
