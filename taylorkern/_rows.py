@@ -30,7 +30,7 @@ SHARES_SAMPLE, DENSE_RUN, SPARSE_RUN, TABLE_ENTRIES, SECOND_CACHE = 1000, 96, 12
 # Rows: a pass of so many may be shorter than it could be, as if all of them were as long as the longest.
 LONG_PASS = 2**10
 SURVEYED = 2**15  # rows whose nonzeros are counted, or squares added up, between two looks at Ctrl-C
-WORTH_THREAD = 4  # times that much, or terms of objectives, is worth another thread
+WORTH_THREAD = 2  # times that much, or terms of objectives, is worth another thread
 SPARE_BYTES = 2**21  # of scratch that is kept for the next call
 
 

@@ -1,6 +1,8 @@
 """Threads that run one pass of the C core together, and threads that share out what needs no other."""
 
-from concurrent.futures import ThreadPoolExecutor
+import os
+from concurrent.futures import ThreadPoolExecutor, wait
+from functools import cache
 from itertools import pairwise
 from numbers import Integral
 from threading import Barrier, BrokenBarrierError, Event, Lock
@@ -135,6 +137,16 @@ class Team:
             self.shares.adjust()
 
 
+@cache
+def _helpers(n):
+    """At most n threads for `share_out`, whoever calls it: to wake one is quicker than to begin one."""
+    return ThreadPoolExecutor(n, thread_name_prefix="taylorkern-helper")
+
+
+if hasattr(os, "register_at_fork"):  # threads do not come along
+    os.register_at_fork(after_in_child=_helpers.cache_clear)
+
+
 def share_out(take, passes, n_jobs):
     """take(passes) in each of n_jobs threads, which get passes as they come: nothing may depend on who takes which.
 
@@ -144,15 +156,20 @@ def share_out(take, passes, n_jobs):
         take(passes)
         return
     in_turn = _InTurn(passes)
-    with ThreadPoolExecutor(n_jobs - 1) as pool:
-        try:
-            others = [pool.submit(take, in_turn) for _ in range(n_jobs - 1)]
-            take(in_turn)
-            for future in others:
-                future.result()
-        except BaseException:
-            in_turn.stopped = True
-            raise
+    others = []
+    try:
+        for _ in range(n_jobs - 1):
+            others.append(_helpers(n_jobs - 1).submit(take, in_turn))
+        take(in_turn)
+    except BaseException:
+        in_turn.stopped = True
+        raise
+    finally:
+        # Who has not begun by now is not needed. The others are waited for, after Ctrl-C, too.
+        begun = [future for future in others if not future.cancel()]
+        wait(begun)
+    for future in begun:
+        future.result()
 
 
 class _InTurn:
