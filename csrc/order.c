@@ -1,4 +1,4 @@
-/* Orders in which rows are visited: at random, or with those together that have much of a table in common. */
+/* Which rows are visited, and in which order: at random, or with those together that have much of a table in common. */
 #include "scratch.h"
 
 /* Fisher and Yates. A draw of 32 bits stands for one of i + 1 places: of fewer than 2^31 rows, none is preferred by
@@ -11,6 +11,17 @@ void tk_shuffle(int32_t *rows, int64_t n, const uint32_t *draws)
         rows[i] = rows[j];
         rows[j] = row;
     }
+}
+
+int64_t tk_active_rows(const int32_t *rows, int64_t n, const uint8_t *active, int32_t *kept)
+{
+    int64_t m = 0;
+    for (int64_t i = 0; i < n; i++) { /* no branch: none could be foreseen */
+        const int32_t row = rows ? rows[i] : (int32_t)i;
+        kept[m] = row;
+        m += active[row] != 0;
+    }
+    return m;
 }
 
 /* The key that rows are sorted by has two digits, and holds as many of a row's last columns as it has room for, the

@@ -199,6 +199,7 @@ cdef extern from "tk.h" nogil:
     void tk_own_slots(const tk_map *map, const int32_t *own, const int64_t *own_ranks, int64_t width, int32_t first,
                       int32_t last, int64_t *slots)
     void tk_shuffle(int32_t *rows, int64_t n, const uint32_t *draws)
+    int64_t tk_active_rows(const int32_t *rows, int64_t n, const uint8_t *active, int32_t *kept)
     void tk_sort_rows(const tk_rows *rows, int64_t first, int64_t last, int32_t *order, uint64_t *scratch)
     tk_structure tk_check_structure(const void *indptr, const void *indices, int wide, int64_t first, int64_t last,
                                     int64_t n_minor, int64_t n_stored, int64_t *at)
@@ -1033,6 +1034,22 @@ def shuffle(int32_t[::1] rows, const uint32_t[::1] draws):
     if rows.shape[0]:
         with nogil:
             tk_shuffle(&rows[0], rows.shape[0], &draws[0])
+
+
+def active_rows(const int32_t[::1] rows, const uint8_t[::1] active, int32_t[::1] kept):
+    """Those of the rows (None: all) that are active, in their order (OUT: kept, as long as they). Returns how many."""
+    cdef Py_ssize_t i, n = active.shape[0] if rows is None else rows.shape[0]
+    cdef int64_t n_kept
+    if kept.shape[0] != n or n >= 2**31:
+        raise ValueError("kept has another length than the rows, or there are too many")
+    for i in range(0 if rows is None else n):
+        if not 0 <= rows[i] < active.shape[0]:
+            raise ValueError(f"there is no row {rows[i]}")
+    if n == 0:
+        return 0
+    with nogil:
+        n_kept = tk_active_rows(&rows[0] if rows is not None else NULL, n, &active[0], &kept[0])
+    return n_kept
 
 
 def sort_rows(Rows rows, int64_t first, int64_t last, int32_t[::1] order, uint64_t[:, ::1] scratch):

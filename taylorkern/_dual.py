@@ -95,12 +95,9 @@ class Dual:
 
     def _choose(self, among, gap):
         """Who is active, when the relative gap is this."""
-        problem = self.problem
-        problem.terms(self.margin, self.alpha, among, self.live, self._active, gap)
-        if among is None:
-            self.active = np.flatnonzero(self._active.view(bool)).astype(np.int32)
-        else:
-            self.active = among.compress(self._active.view(bool).take(among))
+        self.problem.terms(self.margin, self.alpha, among, self.live, self._active, gap)
+        kept = np.empty(self.problem.n_rows if among is None else len(among), dtype=np.int32)
+        self.active = kept[: _core.active_rows(among, self._active, kept)].copy()
 
     def _evaluate(self, last=False):
         """All margins at the present w: the objectives as they are, who is live, who is active from here on."""

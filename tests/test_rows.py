@@ -394,6 +394,20 @@ def test_values_that_are_not_finite_are_found_wherever_they_are(dtype):
             values[at] = np.finfo(dtype).max
 
 
+def test_active_rows_are_kept_in_their_order():
+    active = np.array([1, 0, 0, 7, 1], dtype=np.uint8)
+    for rows in (None, np.array([4, 1, 3, 3, 0], np.int32), np.array([1, 2], np.int32), np.array([], np.int32)):
+        given = np.arange(5) if rows is None else rows
+        kept = np.empty(len(given), np.int32)
+        n = _core.active_rows(rows, active, kept)
+        assert kept[:n].tolist() == [i for i in given.tolist() if active[i]]
+    for wrong in (5, -1):
+        with pytest.raises(ValueError, match=f"no row {wrong}"):
+            _core.active_rows(np.array([wrong], np.int32), active, np.empty(1, np.int32))
+    with pytest.raises(ValueError, match="kept"):
+        _core.active_rows(None, active, np.empty(4, np.int32))
+
+
 def test_shuffled_rows_are_each_order_equally_often():
     random, seen = np.random.RandomState(0), {}
     for _ in range(2400):
