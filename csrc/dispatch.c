@@ -215,9 +215,9 @@ void tk_gram(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last
     }
 }
 
-void tk_add_multiple(double *f, double by, const double *q, int64_t n)
+double tk_sweep(tk_swept *rows, double little)
 {
-    sets[in_use].kernels->add_multiple(f, by, q, n);
+    return sets[in_use].kernels->sweep(rows, little);
 }
 
 void tk_nearest(const tk_rows *rows, const tk_centres *centres, int64_t first, int64_t last, int32_t *cell)

@@ -32,28 +32,7 @@ static int is_movable(const tk_training *training, const tk_dual *dual, const tk
     return 0;
 }
 
-/* Rows of the block that output k may move: where they are, their f and alpha, and what is asked of them, side by side.
- * Returns how many. */
-static int64_t choose_rows(const tk_training *training, const tk_dual *dual, tk_block *block, int32_t k)
-{
-    const tk_targets *targets = training->targets;
-    const int64_t n_outputs = targets->n_outputs;
-    int64_t n = 0;
-    for (int64_t i = 0; i < block->n; i++) {
-        const int64_t row = block->row[i];
-        block->t[i * n_outputs + k] = 0;
-        if (n_outputs > 1 && !can_move(training, dual, block, i, k))
-            continue;
-        block->sign[n] = tk_sign(targets, row, k);
-        block->omega[n] = tk_omega(targets, row, k);
-        block->target[n] = tk_target(targets, row, k);
-        block->f[n] = block->sign[n] * (block->margin[i * n_outputs + k] + block->target[n]);
-        block->alpha[n] = dual->alpha[row * n_outputs + k];
-        block->some[n++] = (int32_t)i;
-    }
-    return n;
-}
-
+/* The Gram matrix of those rows of the block that are in `some`. */
 static const double *gram_of_some(tk_block *block, int64_t n)
 {
     if (n == block->n)
@@ -64,39 +43,41 @@ static const double *gram_of_some(tk_block *block, int64_t n)
     return block->part;
 }
 
-/* One round of coordinate steps, over those of the n rows that are in `moving`: of these, those stay there whose change
- * is more than little. Returns the largest change. */
-static double sweep(const tk_targets *targets, tk_block *block, const double *gram, int64_t n, double C, double little)
+/* Rows of the block that output k may move: where they are, their f and alpha, and what is asked of them, side by side.
+ */
+static void choose_rows(const tk_training *training, const tk_dual *dual, tk_block *block, int32_t k)
 {
-    const int32_t n_moving = block->n_moving;
-    double largest = 0, *f = block->f;
-    block->n_moving = 0;
-    for (int32_t m = 0; m < n_moving; m++) {
-        const int32_t i = block->moving[m];
-        const double *q = gram + i * n, old = block->alpha[i], sign = block->sign[i];
-        const double new = tk_dual_step(targets, old, block->omega[i], sign * f[i] - block->target[i], C * q[i]);
-        const double change = new - old;
-        if (change == 0)
+    const tk_targets *targets = training->targets;
+    const int64_t n_outputs = targets->n_outputs;
+    tk_swept *rows = &block->swept;
+    int64_t n = 0;
+    for (int64_t i = 0; i < block->n; i++) {
+        const int64_t row = block->row[i];
+        block->t[i * n_outputs + k] = 0;
+        if (n_outputs > 1 && !can_move(training, dual, block, i, k))
             continue;
-        block->alpha[i] = new;
-        tk_add_multiple(f, C * sign * change, q, n);
-        largest = fabs(change) > largest ? fabs(change) : largest;
-        if (fabs(change) > little)
-            block->moving[block->n_moving++] = i;
+        rows->sign[n] = tk_sign(targets, row, k);
+        rows->omega[n] = tk_omega(targets, row, k);
+        rows->target[n] = tk_target(targets, row, k);
+        rows->f[n] = rows->sign[n] * (block->margin[i * n_outputs + k] + rows->target[n]);
+        rows->alpha[n] = dual->alpha[row * n_outputs + k];
+        block->some[n++] = (int32_t)i;
     }
-    return largest;
+    rows->C = dual->C;
+    rows->n = n;
+    rows->gram = gram_of_some(block, n);
 }
 
-/* Rounds over all n rows, and from the third on over those that the one before has moved: most of the others are at a
+/* Rounds over all rows, and from the third on over those that the one before has moved: most of the others are at a
  * bound, and stay there. */
-static void take_sweeps(const tk_targets *targets, const tk_dual *dual, tk_block *block, const double *gram, int64_t n)
+static void take_sweeps(tk_swept *rows, int32_t sweeps)
 {
     double first = 0;
-    for (int s = 0; s < dual->sweeps; s++) {
+    for (int32_t s = 0; s < sweeps; s++) {
         if (s < 2)
-            for (block->n_moving = 0; block->n_moving < n; block->n_moving++)
-                block->moving[block->n_moving] = block->n_moving;
-        const double largest = sweep(targets, block, gram, n, dual->C, 0.001 * first);
+            for (rows->n_moving = 0; rows->n_moving < rows->n; rows->n_moving++)
+                rows->moving[rows->n_moving] = rows->n_moving;
+        const double largest = tk_sweep(rows, 0.001 * first);
         if (s == 0)
             first = largest;
         else if (largest <= 0.05 * first)
@@ -106,20 +87,18 @@ static void take_sweeps(const tk_targets *targets, const tk_dual *dual, tk_block
 
 static void take_output(const tk_training *training, tk_dual *dual, tk_block *block, int32_t k)
 {
-    const tk_targets *targets = training->targets;
-    const int64_t n_outputs = targets->n_outputs, n = choose_rows(training, dual, block, k);
-    if (n == 0)
-        return;
-    const double *gram = gram_of_some(block, n), C = dual->C;
-    take_sweeps(targets, dual, block, gram, n);
-    for (int64_t i = 0; i < n; i++) {
+    const int64_t n_outputs = training->targets->n_outputs;
+    const tk_swept *rows = &block->swept;
+    choose_rows(training, dual, block, k);
+    take_sweeps(&block->swept, dual->sweeps);
+    for (int64_t i = 0; i < rows->n; i++) {
         const int64_t at = block->some[i] * n_outputs + k;
         double *alpha = dual->alpha + block->row[block->some[i]] * n_outputs + k;
-        const double change = block->alpha[i] - *alpha;
+        const double change = rows->alpha[i] - *alpha;
         /* |w + dw|^2 = |w|^2 + <dw, 2 w + dw>, of which outputs before and after are the parts */
-        dual->norm2[k] += C * change * (block->margin[at] + block->target[i] + block->sign[i] * block->f[i]);
-        block->t[at] = change * block->sign[i];
-        *alpha = block->alpha[i];
+        dual->norm2[k] += dual->C * change * (block->margin[at] + rows->target[i] + rows->sign[i] * rows->f[i]);
+        block->t[at] = change * rows->sign[i];
+        *alpha = rows->alpha[i];
     }
 }
 

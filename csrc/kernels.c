@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "kernels.h"
+#include "loss.h"
 #include "scratch.h"
 
 /* A function for bare maps and one for others. They are not inlined: compilers do better with each kind of rows and
@@ -75,16 +76,7 @@ static void copy_below(double *gram, int64_t n, int64_t first)
 #include "expand.inc"
 #include "gram.inc"
 #include "nearest.inc"
-
-static void add_multiple(double *f, double by, const double *q, int64_t n)
-{
-    const V times = v_set1(by);
-    int64_t j = 0;
-    for (; j + VLEN <= n; j += VLEN)
-        v_store(f + j, v_fma(times, v_load(q + j), v_load(f + j)));
-    for (; j < n; j++)
-        f[j] += by * q[j];
-}
+#include "sweep.inc"
 
 /* Some vectors at once, so that none waits for another. */
 static FORCE_INLINE void series_vectors(const tk_map *map, double s, const double *others, const void *z,
@@ -150,7 +142,7 @@ static void series_double(const tk_map *map, double s, const double *others, con
 
 const tk_kernels TK_KERNELS = {
     nearest,
-    add_multiple,
+    sweep,
     {
         {dot_float, add_float, expand_float, weigh_float, adapt_float, shrink_float, gram_float},
         {dot_double, add_double, expand_double, weigh_double, adapt_double, shrink_double, gram_double},

@@ -36,9 +36,24 @@ typedef struct {
     void (*gram)(const tk_rows *, const tk_map *, int64_t, int64_t, double *, void *, int);
 } tk_verbs;
 
+enum { SPARE = 8 }; /* numbers: no vector has more of them */
+
+/* Some rows of a block, of which the dual moves one output. */
+typedef struct {
+    const tk_targets *targets;
+    double C;
+    int64_t n;                     /* rows */
+    const double *gram;            /* [n][n], and SPARE more that may be read; */
+    double *f;                     /* [n], and SPARE more that may be written */
+    double *alpha;                 /* [n] */
+    double *sign, *omega, *target; /* [n] what is asked of them */
+    int32_t *moving;               /* [n] which of them are to be swept, rising, */
+    int32_t n_moving;              /* and how many */
+} tk_swept;
+
 typedef struct {
     void (*nearest)(const tk_rows *, int, const tk_centres *, int64_t, int64_t, int32_t *);
-    void (*add_multiple)(double *, double, const double *, int64_t);
+    double (*sweep)(tk_swept *, double);
     tk_verbs real[2]; /* indexed by tk_real */
 } tk_kernels;
 
@@ -68,8 +83,9 @@ static inline void tk_fetch(const void *at, int64_t bytes, const int later)
         tk_prefetch((const char *)at + bytes - 1, later);
 }
 
-/* f += by * q, of n numbers: what a dual step of one row changes in the outputs of others. */
-void tk_add_multiple(double *f, double by, const double *q, int64_t n);
+/* One round of coordinate steps over the rows that are moving: of these, those stay whose change is more than little.
+ * Returns the largest change. */
+double tk_sweep(tk_swept *rows, double little);
 
 extern const tk_kernels tk_kernels_baseline;
 extern const tk_kernels tk_kernels_avx2;

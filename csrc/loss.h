@@ -15,7 +15,9 @@
 #include <emmintrin.h>
 #endif
 
-#include "tk.h"
+#include "kernels.h"
+
+static const double TINY = 1e-300; /* what is not above it has no finite inverse, or may have none */
 
 static inline int tk_is_joint(const tk_targets *targets)
 {
@@ -52,6 +54,16 @@ static inline double tk_positive(double e)
     return _mm_cvtsd_f64(_mm_max_sd(_mm_set_sd(e), _mm_setzero_pd()));
 #else
     return e > 0 ? e : 0;
+#endif
+}
+
+/* x, brought to low <= x <= high; likewise. */
+static inline double tk_clip(double x, double low, double high)
+{
+#if defined(__SSE2__)
+    return _mm_cvtsd_f64(_mm_min_sd(_mm_max_sd(_mm_set_sd(x), _mm_set_sd(low)), _mm_set_sd(high)));
+#else
+    return x <= low ? low : x >= high ? high : x;
 #endif
 }
 
@@ -160,28 +172,29 @@ static inline double tk_log_step(double p0, double m, double q)
 }
 
 /* The alpha in its domain (squared losses: without an upper end) that makes the dual objective largest when the others
- * stay: q = C K~(x, x), and v is the margin with alpha as it is. */
-static inline double tk_dual_step(const tk_targets *t, double alpha, double omega, double v, double q)
+ * stay: q = C K~(x, x), and v is the margin with alpha as it is. Divisions are by what does not depend on v, which is
+ * known late when steps follow one another. */
+static FORCE_INLINE double tk_dual_step(const tk_targets *t, double alpha, double omega, double v, double q)
 {
     double next, steep;
     switch (t->loss) {
     case TK_HINGE:
-        next = q > 0 ? alpha + (1 - v) / q : (v < 1 ? omega : alpha);
-        return next <= 0 ? 0 : next >= omega ? omega : next;
+        next = q > TINY ? alpha + (1 - v) * (1 / q) : v < 1 ? omega : v > 1 ? 0 : alpha;
+        return tk_clip(next, 0, omega);
     case TK_SQUARED_HINGE:
-        next = alpha + (1 - v - alpha / (2 * omega)) / (q + 1 / (2 * omega));
-        return next <= 0 ? 0 : next;
+        next = alpha + (1 - v - alpha / (2 * omega)) * (1 / (q + 1 / (2 * omega)));
+        return tk_positive(next);
     case TK_LOG_LOSS:
         return omega * tk_log_step(alpha / omega, v, q * omega);
     case TK_EPSILON_INSENSITIVE:
-        if (q <= 0)
+        if (q <= TINY)
             next = omega * tk_slope(t, v);
         else
-            next = tk_beyond(alpha - v / q, t->epsilon / q);
-        return next <= -omega ? -omega : next >= omega ? omega : next;
+            next = tk_beyond(alpha - v * (1 / q), t->epsilon / q);
+        return tk_clip(next, -omega, omega);
     default:
         steep = q + 1 / (2 * omega);
-        return tk_beyond((q * alpha - v) / steep, t->epsilon / steep);
+        return tk_beyond((q * alpha - v) * (1 / steep), t->epsilon / steep);
     }
 }
 

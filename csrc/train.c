@@ -37,13 +37,14 @@ static void sizes(const tk_rows *rows, int64_t block, int64_t n_outputs, int64_t
     bytes[ROW] = bytes[SOME] = bytes[MOVING] = block * 4;
     bytes[MARGIN] = bytes[T] = block * n_outputs * 8;
     bytes[REALS] = n_parts * block * width * 8;
-    bytes[GRAM] = block * block * 8;
+    bytes[GRAM] = (block * block + SPARE) * 8;
     bytes[WANTED] = block;
     bytes[KEPT] = 8;
     bytes[NEXT] = n_threads * LINE;
     bytes[GRAM_SCRATCH] = tk_gram_scratch_bytes(rows, block);
     bytes[PART] = n_outputs > 1 ? bytes[GRAM] : 0;
-    bytes[F] = bytes[ALPHA] = bytes[SIGN] = bytes[OMEGA] = bytes[TARGET] = block * 8;
+    bytes[F] = (block + SPARE) * 8;
+    bytes[ALPHA] = bytes[SIGN] = bytes[OMEGA] = bytes[TARGET] = block * 8;
     bytes[OUTPUTS] = bytes[FACTORS] = 2 * n_outputs * 8;
     bytes[WALK] = tk_scratch_bytes(rows);
     for (int part = 0; part < N_PARTS; part++)
@@ -89,14 +90,15 @@ tk_block tk_carve_block(const tk_training *training, int32_t me)
                   .kept = at[KEPT],
                   .next = at[NEXT],
                   .factors = at[FACTORS],
+                  .swept = {.targets = training->targets,
+                            .f = at[F],
+                            .alpha = at[ALPHA],
+                            .sign = at[SIGN],
+                            .omega = at[OMEGA],
+                            .target = at[TARGET],
+                            .moving = at[MOVING]},
                   .part = at[PART],
-                  .f = at[F],
-                  .alpha = at[ALPHA],
-                  .sign = at[SIGN],
-                  .omega = at[OMEGA],
-                  .target = at[TARGET],
                   .some = at[SOME],
-                  .moving = at[MOVING],
                   .outputs = at[OUTPUTS],
                   .for_gram = at[GRAM_SCRATCH],
                   .for_walk = at[WALK],

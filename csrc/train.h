@@ -11,26 +11,23 @@
 /* The block at hand, carved out of the scratch of a pass. Threads share all of it but what is marked as each one's own;
  * what they share is written by one thread, or by each its part, between two barriers. */
 typedef struct {
-    tk_rows rows;      /* with an order of n rows: those of the block */
-    int64_t n;         /* rows; the same in each thread */
-    int32_t *row;      /* [block] where they are stored */
-    double *margin;    /* [block][K] v */
-    double *t;         /* [block][K] the coefficients that a step makes of them */
-    double *gram;      /* [block][block] */
-    void *reals;       /* [n_parts][block][width] outputs, or [block][width] coefficients, in the type of the rows */
-    uint8_t *wanted;   /* [block] whether a step has a use for the row */
-    int64_t *kept;     /* [1] how many rows are left */
-    int32_t *next;     /* [n_threads][LINE / 4] pieces of each one's rows that have been taken */
-    double *factors;   /* [2][K] what coefficients are multiplied by */
-    void *for_gram;    /* scratch of tk_gram, for whoever is alone with the block */
-    double *part;      /* own: [block][block] the same for some of the rows */
-    double *f, *alpha; /* own: [block] of one output of these, */
-    double *sign, *omega, *target; /* own: [block] and what is asked of it */
-    int32_t *some;                 /* own: [block] which of the block they are */
-    int32_t *moving;               /* own: [block] which of some are to be swept, */
-    int32_t n_moving;              /* and how many */
-    double *outputs;               /* own: [2][K] of one row */
-    void *for_walk;                /* own */
+    tk_rows rows;    /* with an order of n rows: those of the block */
+    int64_t n;       /* rows; the same in each thread */
+    int32_t *row;    /* [block] where they are stored */
+    double *margin;  /* [block][K] v */
+    double *t;       /* [block][K] the coefficients that a step makes of them */
+    double *gram;    /* [block][block] */
+    void *reals;     /* [n_parts][block][width] outputs, or [block][width] coefficients, in the type of the rows */
+    uint8_t *wanted; /* [block] whether a step has a use for the row */
+    int64_t *kept;   /* [1] how many rows are left */
+    int32_t *next;   /* [n_threads][LINE / 4] pieces of each one's rows that have been taken */
+    double *factors; /* [2][K] what coefficients are multiplied by */
+    void *for_gram;  /* scratch of tk_gram, for whoever is alone with the block */
+    tk_swept swept;  /* own: with room for a block */
+    double *part;    /* own: [block][block] the Gram matrix of swept rows, if they are not all; */
+    int32_t *some;   /* own: [block] which of the block they are */
+    double *outputs; /* own: [2][K] of one row */
+    void *for_walk;  /* own */
     int32_t me, n_threads;
 } tk_block;
 
