@@ -315,7 +315,8 @@ void tk_own_slots(const tk_map *map, const int32_t *own, const int64_t *own_rank
 /* Brings n < 2^31 rows into a random order, by as many random numbers. */
 void tk_shuffle(int32_t *rows, int64_t n, const uint32_t *draws);
 
-/* Those of n < 2^31 rows that are active, in the same order; rows NULL: 0, 1, 2, ... Returns how many. */
+/* Those of n < 2^31 rows that are active, in the same order; rows NULL: 0, 1, 2, ... kept may be rows. Returns how
+ * many. */
 int64_t tk_active_rows(const int32_t *rows, int64_t n, const uint8_t *active, int32_t *kept);
 
 /* order[i - first]: where the rows first <= i < last < 2^31 of a CSR matrix are stored, those with the same last

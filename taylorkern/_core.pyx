@@ -1037,7 +1037,10 @@ def shuffle(int32_t[::1] rows, const uint32_t[::1] draws):
 
 
 def active_rows(const int32_t[::1] rows, const uint8_t[::1] active, int32_t[::1] kept):
-    """Those of the rows (None: all) that are active, in their order (OUT: kept, as long as they). Returns how many."""
+    """Those of the rows (None: all) that are active, in their order (OUT: kept, as long as they). Returns how many.
+
+    kept may be rows.
+    """
     cdef Py_ssize_t i, n = active.shape[0] if rows is None else rows.shape[0]
     cdef int64_t n_kept
     if kept.shape[0] != n or n >= 2**31:

@@ -96,8 +96,8 @@ class Dual:
     def _choose(self, among, gap):
         """Who is active, when the relative gap is this."""
         self.problem.terms(self.margin, self.alpha, among, self.live, self._active, gap)
-        kept = np.empty(self.problem.n_rows if among is None else len(among), dtype=np.int32)
-        self.active = kept[: _core.active_rows(among, self._active, kept)].copy()
+        kept = np.empty(self.problem.n_rows, dtype=np.int32) if among is None else among
+        self.active = kept[: _core.active_rows(among, self._active, kept)]
 
     def _evaluate(self, last=False):
         """All margins at the present w: the objectives as they are, who is live, who is active from here on."""

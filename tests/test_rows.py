@@ -401,6 +401,9 @@ def test_active_rows_are_kept_in_their_order():
         kept = np.empty(len(given), np.int32)
         n = _core.active_rows(rows, active, kept)
         assert kept[:n].tolist() == [i for i in given.tolist() if active[i]]
+        if rows is not None:
+            n = _core.active_rows(rows, active, rows)
+            assert rows[:n].tolist() == kept[:n].tolist()
     for wrong in (5, -1):
         with pytest.raises(ValueError, match=f"no row {wrong}"):
             _core.active_rows(np.array([wrong], np.int32), active, np.empty(1, np.int32))
