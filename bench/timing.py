@@ -1,6 +1,8 @@
 """Timing on a machine that does other things too: in turns, and the quickest of several runs counts."""
 
 import gc
+import os
+import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
@@ -67,3 +69,15 @@ def one_thread():
     """One thread for BLAS and OpenMP, whoever loaded them."""
     with threadpool_limits(limits=1):
         yield
+
+
+@contextmanager
+def busy_cores():
+    """Another process keeps each core busy."""
+    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count() or 1)]
+    try:
+        yield
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()

@@ -75,6 +75,14 @@ static int move_out_of_the_way(tk_team *team, int32_t me, int core)
     return alone;
 }
 
+static void sleep_through(tk_team *team, int32_t round)
+{
+    ADD(&team->asleep, 1); /* whoever is the last has gone on to the next round before it looks at this, or sees it */
+    while (LOAD(&team->round) == round)
+        SLEEP(&team->round, round);
+    ADD(&team->asleep, -1);
+}
+
 int tk_arrive(tk_team *team, int32_t me)
 {
     if (!team || team->n == 1)
@@ -88,16 +96,16 @@ int tk_arrive(tk_team *team, int32_t me)
         PAUSE();
     if (LOAD(&team->round) != round)
         return 0;
+    const double since = tk_seconds();
     if (move_out_of_the_way(team, me, core))
-        for (const double until = tk_seconds() + STAMINA; LOAD(&team->round) == round && tk_seconds() < until;)
+        for (const double until = since + STAMINA; LOAD(&team->round) == round && tk_seconds() < until;)
             GIVE_WAY();
-    ADD(&team->asleep, 1); /* whoever is the last has gone on to the next round before it looks at this, or sees it */
-    while (LOAD(&team->round) == round)
-        SLEEP(&team->round, round);
-    ADD(&team->asleep, -1);
+    if (LOAD(&team->round) == round)
+        sleep_through(team, round);
+    if (me < TK_SEEN)
+        team->waited[me] += tk_seconds() - since;
     return 0;
 }
-
 void tk_release(tk_team *team)
 {
     if (!team || team->n == 1)

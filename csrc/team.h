@@ -29,4 +29,9 @@ static inline int32_t tk_team_size(const tk_team *team)
     return team ? team->n : 1;
 }
 
+static inline int32_t tk_team_room(const tk_team *team)
+{
+    return team ? team->most : 1;
+}
+
 #endif

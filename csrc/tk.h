@@ -241,11 +241,13 @@ void tk_slopes(const tk_targets *targets, const double *margin, int64_t first, i
 enum { TK_SEEN = 64 }; /* threads of a team that look out for one another */
 
 typedef struct {
-    int32_t n;       /* threads */
+    int32_t n;       /* threads of the pass at hand, */
+    int32_t most;    /* of as many as there is room for */
     int32_t arrived; /* 0 at first, as are the others */
     int32_t round;
     int32_t asleep;
-    int32_t core[TK_SEEN]; /* where each of the first threads was seen last; -1 at first */
+    int32_t core[TK_SEEN];  /* where each of the first threads was seen last; -1 at first */
+    double waited[TK_SEEN]; /* seconds that each has waited in vain, for one that had no core: added to */
 } tk_team;
 
 /* Training. A pass takes the rows order[first] .. order[last - 1], in blocks. */

@@ -73,7 +73,7 @@ tk_block tk_carve_block(const tk_training *training, int32_t me)
     void *at[N_PARTS];
     char *next = training->scratch;
     sizes(training->rows, training->block, training->targets->n_outputs, training->w.width, training->n_parts,
-          tk_team_size(training->team), bytes);
+          tk_team_room(training->team), bytes);
     for (int part = 0; part < N_PARTS; part++) {
         if (part == N_SHARED)
             next += me * sum_of(bytes, N_SHARED, N_PARTS);

@@ -177,6 +177,10 @@ class Training:
         parts: NDArray[np.int32] | None = None,
         spent: NDArray[np.float64] | None = None,
     ) -> None: ...
+    alone: bool
+    @property
+    def block(self) -> int: ...
+    def take_waited(self) -> float: ...
 
 def training_scratch_bytes(
     rows: Rows, block: int, n_outputs: int = 1, width: int = 1, n_parts: int = 1, n_threads: int = 1

@@ -113,10 +113,12 @@ cdef extern from "tk.h" nogil:
 
     ctypedef struct tk_team:
         int32_t n
+        int32_t most
         int32_t arrived
         int32_t round
         int32_t asleep
         int32_t core[TK_SEEN]
+        double waited[TK_SEEN]
 
     ctypedef struct tk_training:
         const tk_rows *rows
@@ -823,9 +825,9 @@ cdef class Training:
     """Rows and what is asked of them, tables w [n_slots, width] to train, and the scratch of a pass.
 
     There are as many threads as `shares` has ranges: each updates the slots whose highest coordinate is in its own.
-    They may be others in each pass. How many seconds that takes is added to the first of the eight numbers that each
-    thread has in `spent` (OUT). Margins are sums over the ranges of `parts`, on which, other than on `shares`, results
-    depend; None: one range.
+    They may be others in each pass, and one thread may run it alone. How many seconds updates take is added to the
+    first of the eight numbers that each thread has in `spent` (OUT). Margins are sums over the ranges of `parts`, on
+    which, other than on `shares`, results depend; None: one range.
 
     The order of the rows is set at each epoch. Tables beyond the number of outputs are padding.
     """
@@ -857,16 +859,14 @@ cdef class Training:
         if _bad_shares(shares, rows.n_columns):
             raise ValueError("shares do not go from 0 to d + 1")
         n_threads = <int32_t>shares.shape[0] - 1
-        self.team.n, self.team.arrived, self.team.round, self.team.asleep = n_threads, 0, 0, 0
+        self.team.n = self.team.most = n_threads
+        self.team.arrived, self.team.round, self.team.asleep = 0, 0, 0
         for i in range(TK_SEEN):
-            self.team.core[i] = -1
-        self.shares = shares
-        self.c.shares = &shares[0]
-        self.spent, self.c.spent = spent, NULL
-        if spent is not None:
-            if spent.shape[0] != n_threads or spent.shape[1] != 8:
-                raise ValueError("spent does not belong to as many threads")
-            self.c.spent = &spent[0, 0]
+            self.team.core[i], self.team.waited[i] = -1, 0
+        if spent is not None and (spent.shape[0] != n_threads or spent.shape[1] != 8):
+            raise ValueError("spent does not belong to as many threads")
+        self.shares, self.spent = shares, spent
+        self.alone = False
         self.whole[0], self.whole[1] = 0, rows.n_columns + 1
         self.c.parts, self.c.n_parts = self.whole, 1
         if parts is not None:
@@ -895,9 +895,35 @@ cdef class Training:
         if _bad_shares(self.shares, self.rows.n_columns):
             raise ValueError("shares do not go from 0 to d + 1")
         if self.scratch.shape[0] < training_scratch_bytes(
-                self.rows, self.c.block, self.targets.n_outputs, self.c.w.width, self.c.n_parts, self.team.n):
+                self.rows, self.c.block, self.targets.n_outputs, self.c.w.width, self.c.n_parts, self.team.most):
             raise ValueError("scratch is too small")
         return 0
+
+    @property
+    def block(self):
+        """Rows in a block."""
+        return self.c.block
+
+    @property
+    def alone(self):
+        """Whether one thread runs the next passes, and updates all slots."""
+        return self.team.n < self.team.most
+
+    @alone.setter
+    def alone(self, bint alone):
+        self.team.n, self.c.shares, self.c.spent = self.team.most, &self.shares[0], NULL
+        if self.spent is not None:
+            self.c.spent = &self.spent[0, 0]
+        if alone:
+            self.team.n, self.c.shares, self.c.spent = 1, self.whole, NULL
+
+    def take_waited(self):
+        """The seconds that threads have waited for others that had no core, all together, since this was asked last."""
+        waited = 0.0
+        for i in range(TK_SEEN):
+            waited += self.team.waited[i]
+            self.team.waited[i] = 0
+        return waited
 
     cdef double *per_row(self, double[:, ::1] array) except? NULL:
         self.targets.check(array.shape[0], array.shape[1])

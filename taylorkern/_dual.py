@@ -1,6 +1,5 @@
 """Dual coordinate ascent: the loop, shrinking and the true gap. The steps are in csrc/dual.c."""
 
-from functools import partial
 from math import log2
 
 import numpy as np
@@ -62,7 +61,7 @@ class Dual:
         order = problem.shuffled(self.random, active)
         self.rows.set_order(order)
         for begin, end in problem.passes(len(order), self.block):
-            self.team.run(partial(self.state.run, begin, end))
+            self.team.run(self.state, begin, end)
         terms = problem.terms(self.margin, self.alpha, active, self.live)
         self.total = self.total + terms[1] - before
         dual = self.total - problem.lambda_ / 2 * problem.per_problem(self.norm2)

@@ -3,7 +3,6 @@
 Both work on weights of features; `model` makes the table that predicts.
 """
 
-from functools import partial
 from math import isfinite, log
 from typing import NamedTuple
 
@@ -63,7 +62,7 @@ class Pegasos:
         order = problem.together(self.random.permutation(problem.n_rows))
         self.rows.set_order(order)
         for begin, end in problem.passes(len(order), self.block):
-            self.team.run(partial(state.run, begin, end))
+            self.team.run(state, begin, end)
         self.t += state.n_averaged
         self.n_averaged += state.n_averaged
         self.epochs += 1
@@ -181,7 +180,7 @@ class Adagrad:
         for part in range(parts):
             begin, end = (len(order) * k // parts for k in (part, part + 1))
             for first, last in problem.passes(end - begin, self.block):
-                self.team.run(partial(state.run, begin + first, begin + last))
+                self.team.run(state, begin + first, begin + last)
             settle(state, lambda_ * self.eta * (end - begin), self.average, problem.n_jobs)
             self.n_averaged += 1
 

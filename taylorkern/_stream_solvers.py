@@ -7,7 +7,6 @@ order; chunks are not mixed. Nothing is shrunk: a row at its bound costs a walk,
 reading it.
 """
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -44,7 +43,7 @@ class StreamDual:
         state = _core.Dual(training, problem.C, alpha, margin, self.norm2, self.live, Dual.sweeps)
         rows.set_order(problem.shuffled(self.random))
         for begin, end in problem.passes(problem.n_rows, self.block):
-            self.team.run(partial(state.run, begin, end))
+            self.team.run(state, begin, end)
         terms = problem.terms(margin, alpha) * (problem.n_rows / self.n_rows)
         self.dual_terms += terms[1]
         self.gap_terms += terms[2]
@@ -105,7 +104,7 @@ class StreamPegasos:
         rows.set_order(problem.together(self.random.permutation(problem.n_rows)))
         try:
             for begin, end in problem.passes(problem.n_rows, Pegasos.block):
-                self.team.run(partial(state.run, begin, end))
+                self.team.run(state, begin, end)
         finally:  # after Ctrl-C the steps that were taken count
             self.t += state.n_averaged
             self.n_averaged += state.n_averaged
@@ -183,7 +182,7 @@ class StreamAdagrad:
         for part in range(parts):
             begin, end = (problem.n_rows * k // parts for k in (part, part + 1))
             for a, b in problem.passes(end - begin, block):
-                self.team.run(partial(state.run, begin + a, begin + b))
+                self.team.run(state, begin + a, begin + b)
             self.pending += end - begin
             self.pending_monomials += problem.n_monomials // parts
             if self.pending_monomials >= often:

@@ -2,14 +2,20 @@
 
 import os
 from concurrent.futures import ThreadPoolExecutor, wait
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 from numbers import Integral
 from threading import Barrier, BrokenBarrierError, Event, Lock
+from time import perf_counter
 
 import numpy as np
 
 LEAST_SPENT = 1e-3  # seconds of all threads from which on they tell something
+# Threads that wait for cores for more than this share of the time gain less from one another than that, and one of them
+# alone would wait half as long.
+MOST_WAITED = 0.4
+TRIAL = 8  # this part of a pass tells it
+REST, MOST_REST = 8, 64  # passes that one thread takes then
 
 
 def check_jobs(n_jobs):
@@ -75,14 +81,15 @@ class Team:
     ----------
     n : int
         How many there are: those that were asked for, or one, the caller's, where the system does not give as many.
-    shares : Shares or None
-        Which slots each of them updates, for the training at hand.
+    shares : Shares
+        Which slots each of them updates, for the training at hand, when there are several.
     """
 
-    shares: Shares | None = None
+    shares: Shares
 
     def __init__(self, n):
         self.n = 1
+        self._on_trial, self._alone, self._rest = True, 0, REST  # see _judge
         if n == 1:
             return
         pool = ThreadPoolExecutor(n, thread_name_prefix="taylorkern")
@@ -97,11 +104,53 @@ class Team:
             return
         self.n, self._pool = n, pool
 
-    def run(self, work):
-        """work(me) in each thread; returns when all are done, also after Ctrl-C."""
-        if self.n == 1:
-            work(0)
+    def run(self, state, first, last):
+        """A pass of a step of the core over some rows; returns when it is done, also after Ctrl-C.
+
+        One thread may take it alone, the caller's: when something else keeps cores busy, threads that have to wait for
+        one another take several times as long as one does.
+        """
+        if self.n > 1 and self._alone == 0 and self._on_trial:
+            block = state.training.block
+            middle = min(first + -(-(last - first) // (TRIAL * block)) * block, last)
+            self._run_together(state, first, middle)
+            first = middle
+        if first == last:
             return
+        if self.n == 1:
+            state.run(first, last)
+        elif self._alone > 0:
+            self._alone -= 1
+            self._run_alone(state, first, last)
+        else:
+            self._run_together(state, first, last)
+
+    def _judge(self, seconds, waited):
+        """Have the next passes run by one thread when those of a team have waited for cores for most of the time.
+
+        Then a small part of a pass is for all threads again; and if that is no better, one thread takes twice as many.
+        """
+        self._on_trial = waited > MOST_WAITED * (self.n - 1) * seconds
+        if self._on_trial:
+            self._alone, self._rest = self._rest, min(2 * self._rest, MOST_REST)
+        else:
+            self._rest = REST
+
+    def _run_alone(self, state, first, last):
+        state.training.alone = True
+        try:
+            state.run(first, last)
+        finally:
+            state.training.alone = False
+
+    def _run_together(self, state, first, last):
+        begin = perf_counter()
+        self._run(partial(state.run, first, last))
+        self.shares.adjust()
+        self._judge(perf_counter() - begin, state.training.take_waited())
+
+    def _run(self, work):
+        """work(me) in each thread."""
         numbers, errors, interrupt, begun = list(range(self.n)), [], None, False
         finished: list[int] = []
         everyone = Event()
@@ -133,8 +182,6 @@ class Team:
         for error in [*errors, interrupt]:
             if error is not None:
                 raise error
-        if self.shares is not None:
-            self.shares.adjust()
 
 
 @cache

@@ -6,9 +6,10 @@ import sys
 import threading
 from collections import Counter
 
+import numpy as np
 import pytest
 
-from taylorkern._threads import share_out
+from taylorkern._threads import MOST_REST, REST, TRIAL, Shares, Team, share_out
 
 
 def all_taken(n_jobs, n=200):
@@ -89,3 +90,54 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 def test_a_forked_process_has_threads_of_its_own():
     command = [sys.executable, "-W", "ignore::DeprecationWarning", "-P", "-c", FORKED]
     subprocess.run(command, check=True, timeout=60)
+
+
+class Steps:
+    """A step of the core whose passes are written down, and whose threads have waited for a share of the time."""
+
+    def __init__(self, team, n_columns=5):
+        team.shares = Shares(np.ones(n_columns + 1), team.n)
+        self.training, self.block, self.alone, self.waits = self, 8, False, False
+        self.taken = []
+
+    def run(self, first, last, me=0):
+        if me == 0:
+            self.taken.append((1 if self.alone else 2, first, last))
+
+    def take_waited(self):
+        return 1e9 if self.waits else 0.0
+
+
+def how_passes_are_taken(team, steps, n_passes, rows=800):
+    """For each pass in how many rows of it how many threads took part."""
+    passes = []
+    for first in range(0, n_passes * rows, rows):
+        steps.taken.clear()
+        team.run(steps, first, first + rows)
+        ends = [first, *(last for _, _, last in steps.taken)]
+        assert [begin for _, begin, _ in steps.taken] == ends[:-1]  # all rows, in their order
+        assert ends[-1] == first + rows
+        assert all((end - first) % steps.block == 0 for end in ends)
+        passes.append([(n, last - begin) for n, begin, last in steps.taken])
+    return passes
+
+
+def test_threads_that_wait_for_cores_leave_passes_to_one_until_a_trial_goes_well():
+    team = Team(2)
+    steps = Steps(team)
+    part = -(-800 // (TRIAL * 8)) * 8
+    alone, together, good, bad = [(1, 800)], [(2, 800)], [(2, part), (2, 800 - part)], [(2, part), (1, 800 - part)]
+    steps.waits = True
+    for rest in (REST, 2 * REST, 4 * REST, MOST_REST, MOST_REST):
+        assert how_passes_are_taken(team, steps, rest) == [bad] + [alone] * (rest - 1)
+    steps.waits = False
+    assert how_passes_are_taken(team, steps, 3) == [good, together, together]
+    steps.waits = True
+    assert how_passes_are_taken(team, steps, REST + 2) == [together] + [alone] * REST + [bad]
+    assert not steps.alone
+
+
+def test_a_pass_that_is_all_trial_is_over_then():
+    team = Team(2)
+    steps = Steps(team)
+    assert how_passes_are_taken(team, steps, 2, rows=8) == [[(2, 8)], [(2, 8)]]
