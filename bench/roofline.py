@@ -165,7 +165,7 @@ class Bench(Timed):
             model = TaylorSVC(degree=degree, gamma=1 / 78, max_iter=3, random_state=0)
             yield from self.two_threads(f"dense, degree {degree}, float32, 3 epochs", model, X, y)
         with busy_cores():
-            yield from self.two_threads("the same, cores busy", model, X, y, None)
+            yield from self.two_threads(f"dense, degree {degree}, cores busy", model, X, y, None)
 
     def two_threads(self, name, model, X, y, target=1.6):
         """The rows of part e on one model."""
