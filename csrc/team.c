@@ -106,6 +106,7 @@ int tk_arrive(tk_team *team, int32_t me)
         team->waited[me] += tk_seconds() - since;
     return 0;
 }
+
 void tk_release(tk_team *team)
 {
     if (!team || team->n == 1)

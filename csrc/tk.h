@@ -247,7 +247,7 @@ typedef struct {
     int32_t round;
     int32_t asleep;
     int32_t core[TK_SEEN];  /* where each of the first threads was seen last; -1 at first */
-    double waited[TK_SEEN]; /* seconds that each has waited in vain, for one that had no core: added to */
+    double waited[TK_SEEN]; /* seconds that each has waited, less the moments that all do: added to */
 } tk_team;
 
 /* Training. A pass takes the rows order[first] .. order[last - 1], in blocks. */

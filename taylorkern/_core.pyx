@@ -918,7 +918,10 @@ cdef class Training:
             self.team.n, self.c.shares, self.c.spent = 1, self.whole, NULL
 
     def take_waited(self):
-        """The seconds that threads have waited for others that had no core, all together, since this was asked last."""
+        """The seconds that threads have waited for one another since this was asked last, all together.
+
+        Not the moments that they are apart in any case: longer, as when one has no core.
+        """
         waited = 0.0
         for i in range(TK_SEEN):
             waited += self.team.waited[i]

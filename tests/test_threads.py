@@ -93,7 +93,7 @@ def test_a_forked_process_has_threads_of_its_own():
 
 
 class Steps:
-    """A step of the core whose passes are written down, and whose threads have waited for a share of the time."""
+    """A step of the core whose passes are written down, and whose threads have waited all the time, or never."""
 
     def __init__(self, team, n_columns=5):
         team.shares = Shares(np.ones(n_columns + 1), team.n)
