@@ -1,7 +1,7 @@
 /* x - shift, with columns renumbered: CSR rows from rows of any kind. */
 #include <stddef.h>
 
-#include "tk.h"
+#include "kernels.h"
 
 #if defined(_MSC_VER)
 #include <intrin.h>

@@ -1,6 +1,7 @@
 """Dual coordinate ascent: the loop, shrinking and the true gap. The steps are in csrc/dual.c."""
 
 from math import log2
+from typing import Any
 
 import numpy as np
 
@@ -42,7 +43,7 @@ class Dual:
         self.total, self.gap = terms[1], terms[2]  # the gap when all margins were last known: at w = 0 they are
         self.primal, self.dual = terms[0], terms[1]
         self._active = np.empty(n, dtype=np.uint8)
-        self._kept = np.empty_like(self.alpha), np.empty_like(self.norm2)
+        self._kept: Any = None  # see keep()
         self._kept_table = None
         if alpha is not None and alpha.any():
             problem.add(self.table, alpha)
@@ -118,8 +119,8 @@ class Dual:
         """Remember this epoch's end, when another one may be cut short."""
         if last:
             return
-        for kept, now in zip(self._kept, (self.alpha, self.norm2), strict=True):
-            np.copyto(kept, now)  # where it was kept before: new memory takes longer than to copy
+        # Of the alphas only those that the next epoch may change.
+        self._kept = self.active.copy(), self.alpha.take(self.active, axis=0), self.norm2.copy()
         # Where the table is not much smaller than what an epoch changes, it is quicker to undo the epoch, if ever that
         # is asked for, than to copy the table each time.
         problem = self.problem
@@ -136,12 +137,14 @@ class Dual:
 
     def restore(self):
         """Return to the end of the last whole epoch."""
-        alpha, norm2 = self._kept
+        rows, alpha, norm2 = self._kept
         if self._kept_table is not None:
             self.table[:] = self._kept_table
         else:
-            self.problem.add(self.table, alpha - self.alpha)
-        self.alpha[:], self.norm2[:] = alpha, norm2
+            undone = np.zeros_like(self.alpha)
+            undone[rows] = alpha - self.alpha[rows]
+            self.problem.add(self.table, undone)
+        self.alpha[rows], self.norm2[:] = alpha, norm2
 
     def model(self):
         """The tables that predict."""

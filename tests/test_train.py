@@ -874,10 +874,10 @@ class TestSolvers:
         case = several(loss, n_outputs, data)
         solver = Dual(case.problem, np.random.RandomState(0), 1e-9)
         solver.epoch()
-        solver.keep()
         alpha, norm2 = solver.point()
         alpha, norm2 = alpha.copy(), norm2.copy()
         for copied in (True, False):  # the table's two ways back
+            solver.keep()
             solver._kept_table = solver.table.copy() if copied else None
             solver.epoch()
             assert not np.array_equal(solver.point()[0], alpha)
