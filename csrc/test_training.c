@@ -651,6 +651,15 @@ static void test_active(tk_loss loss, int with_live)
     check(n_active + n_settled == TERM_ROWS - 2 && n_active > 0 && n_settled > 0,
           "rows of both kinds, told by 0 and 1");
     check(terms.active[0] == 0xff && terms.active[TERM_ROWS - 1] == 0xff, "rows that are not asked for are left out");
+    int32_t which[TERM_ROWS];
+    double of_active[4 * TERM_OUTPUTS] = {0};
+    int64_t n_which = 0;
+    for (int32_t i = 1; i < TERM_ROWS - 1; i++)
+        if (terms.active[i])
+            which[n_which++] = i;
+    const tk_terms again = {.alpha = a, .margin = v, .live = terms.live, .sums = of_active};
+    tk_terms_pass(t, which, 0, n_which, &again);
+    check(memcmp(of_active, terms.sums, (size_t)sums.bytes) == 0, "the sums are those of the active rows");
     free_array(margin, "margins are left alone");
     free_array(alpha, "alphas are left alone");
     free_array(sums, "there are as many sums as problems");

@@ -222,7 +222,8 @@ typedef struct {
     const uint8_t *live;  /* NULL; or [K], 0 for outputs that are not looked at; not for joint losses */
     double *sums;         /* [4][problems], added to: omega loss(v); the dual's omega g(p) + alpha target; the gap,
                              omega (loss(v) - g(p)) + alpha v; and alpha y f */
-    uint8_t *active;      /* NULL; or [n_rows] OUT: whether a row may yet want to move */
+    uint8_t *active;      /* NULL; or [n_rows] OUT: whether a row may yet want to move; those that may not are not in
+                             the sums */
     const double *slack;  /* [problems], with active: how much a margin may yet change, */
     const double *near;   /* and how near, relatively, a p without bounds has to be to where it should be */
 } tk_terms;

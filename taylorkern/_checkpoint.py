@@ -16,7 +16,7 @@ from ._chunks import digest
 from ._problem import Record
 from ._safetensors import Reader, parse, tensor, write, write_atomically
 
-FORMAT, FORMAT_VERSION = "taylorkern checkpoint", "2"
+FORMAT, FORMAT_VERSION = "taylorkern checkpoint", "3"
 NAME, LEFTOVERS = "checkpoint.safetensors", ".taylorkern-*.tmp"
 LONG = 200  # characters of a value
 INDIFFERENT = ("memory_limit", "n_jobs", "verbose")  # parameters on which no bit of a model depends

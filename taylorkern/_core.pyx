@@ -308,10 +308,9 @@ cdef class Rows:
     def set_order(self, order):
         """Let row i be the one that is stored at order[i]; there are then as many rows as order has entries."""
         cdef const int32_t[::1] view = order
-        cdef Py_ssize_t i
-        for i in range(view.shape[0]):
-            if not 0 <= view[i] < self.n_stored:
-                raise ValueError(f"order has the row {view[i]}, outside 0 to {self.n_stored - 1}")
+        cdef Py_ssize_t outside = _outside(&view[0], view.shape[0], self.n_stored)
+        if outside >= 0:
+            raise ValueError(f"order has the row {view[outside]}, outside 0 to {self.n_stored - 1}")
         self.order = order
         self.n_rows = view.shape[0]
         self.c.order = &view[0] if view.shape[0] else NULL
@@ -377,6 +376,19 @@ cdef const void *_address(array) except? NULL:
         return <const void *>array
     view = memoryview(array).cast("B")
     return &view[0]
+
+
+cdef Py_ssize_t _outside(const int32_t *rows, Py_ssize_t n, Py_ssize_t end) noexcept nogil:
+    """The place of the first of n rows that is not at least 0 and below end; -1 when there is none."""
+    cdef Py_ssize_t i
+    cdef uint32_t odd = 0, highest = <uint32_t>(min(end, <Py_ssize_t>2**31) - 1)
+    for i in range(n):  # the signs of all of them are looked at together: compilers make vectors of that
+        odd |= <uint32_t>rows[i] | (highest - <uint32_t>rows[i])
+    if odd >> 31 or end == 0:
+        for i in range(n):
+            if not 0 <= rows[i] < end:
+                return i
+    return -1
 
 
 cdef void *_aligned(unsigned char[::1] scratch) noexcept nogil:
@@ -774,11 +786,12 @@ cdef class Targets:
                   const double[:, ::1] near):
         """Add up what the objectives are made of, see tk.h, over rows first to last - 1 of `which` (None: of all).
 
-        alpha None is 0, live None is all; active may be None, else near holds (slack, near) (OUT: sums, active).
+        alpha None is 0, live None is all; active may be None, else near holds (slack, near), and only rows that turn
+        out to be active are added (OUT: sums, active).
         """
         cdef tk_terms terms
         cdef const int32_t *c_which = NULL
-        cdef int64_t i
+        cdef Py_ssize_t outside
         cdef Py_ssize_t n_problems = 1 if self.joint else self.n_outputs
         self.check(margin.shape[0], margin.shape[1])
         if alpha is not None:
@@ -798,9 +811,9 @@ cdef class Targets:
             return
         if which is not None:
             c_which = &which[0]
-            for i in range(first, last):
-                if not 0 <= c_which[i] < self.n_rows:
-                    raise ValueError(f"row {c_which[i]} is not there")
+            outside = _outside(c_which + first, last - first, self.n_rows)
+            if outside >= 0:
+                raise ValueError(f"row {c_which[first + outside]} is not there")
         terms.margin = &margin[0, 0]
         terms.alpha = &alpha[0, 0] if alpha is not None else NULL
         terms.live = &live[0] if live is not None else NULL
@@ -1070,13 +1083,13 @@ def active_rows(const int32_t[::1] rows, const uint8_t[::1] active, int32_t[::1]
 
     kept may be rows.
     """
-    cdef Py_ssize_t i, n = active.shape[0] if rows is None else rows.shape[0]
+    cdef Py_ssize_t n = active.shape[0] if rows is None else rows.shape[0]
+    cdef Py_ssize_t outside = -1 if rows is None else _outside(&rows[0], n, active.shape[0])
     cdef int64_t n_kept
     if kept.shape[0] != n or n >= 2**31:
         raise ValueError("kept has another length than the rows, or there are too many")
-    for i in range(0 if rows is None else n):
-        if not 0 <= rows[i] < active.shape[0]:
-            raise ValueError(f"there is no row {rows[i]}")
+    if outside >= 0:
+        raise ValueError(f"there is no row {rows[outside]}")
     if n == 0:
         return 0
     with nogil:

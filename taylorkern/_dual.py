@@ -20,7 +20,7 @@ class Dual:
     certified = True
     sweeps = 10
     SHARED = ("table", "alpha", "margin", "norm2", "live")  # with C
-    STATE = ("active", "visited", "total", "gap", "primal", "dual")
+    STATE = ("active", "visited", "total", "of_active", "gap", "primal", "dual")
 
     def __init__(self, problem, random, tol, alpha=None):
         self.problem, self.random, self.tol = problem, random, tol
@@ -41,9 +41,12 @@ class Dual:
         self.visited = 0  # rows, since all margins were last known
         terms = problem.terms(self.margin, self.alpha)
         self.total, self.gap = terms[1], terms[2]  # the gap when all margins were last known: at w = 0 they are
+        self.of_active = terms[1]  # what the active rows have of the total
         self.primal, self.dual = terms[0], terms[1]
         self._active = np.empty(n, dtype=np.uint8)
+        self._spare = np.empty((2, n), dtype=np.int32)  # for active rows, in turn: the last ones are not forgotten
         self._kept: Any = None  # see keep()
+        self._kept_alpha: Any = None
         self._kept_table = None
         if alpha is not None and alpha.any():
             problem.add(self.table, alpha)
@@ -57,25 +60,27 @@ class Dual:
     def epoch(self, last=False):
         """One epoch over the active rows; the last one ends with the true gap."""
         problem, active = self.problem, self.active
-        every = len(active) == problem.n_rows and self.live.all()
-        before = self.total if every else problem.terms(self.margin, self.alpha, active, self.live)[1]
         order = problem.shuffled(self.random, active)
         self.rows.set_order(order)
         for begin, end in problem.passes(len(order), self.block):
             self.team.run(self.state, begin, end)
         terms = problem.terms(self.margin, self.alpha, active, self.live)
-        self.total = self.total + terms[1] - before
-        dual = self.total - problem.lambda_ / 2 * problem.per_problem(self.norm2)
+        self.total = self.total + (terms[1] - self.of_active)
+        self.dual = self.total - problem.lambda_ / 2 * problem.per_problem(self.norm2)
         gap = np.maximum(terms[2], 0.0)  # of rows as they were visited; that of the others is taken for 0
-        live = self.live.astype(bool) if len(gap) == len(self.live) else np.ones(1, dtype=bool)
-        self.dual = np.where(live, dual, self.dual)
-        seen = np.where(live, dual + gap, self.primal)
+        live: Any = slice(None)
+        if not (problem.loss.joint or all(self.live.tolist())):
+            live = self.live.view(bool)
+            gap = np.where(live, gap, self.gap)
+        seen = self.dual + gap
         self.visited += len(active)
         if last or not len(active) or self._is_time(gap[live], seen[live], self.gap[live]):
             self._evaluate(last)
             return Record(self.primal, self.dual, len(active), seen)
         self._choose(active, gap / np.where(seen > 0, seen, 1))
-        return Record(np.where(live, NAN, self.primal), self.dual, len(active), seen)
+        primal = self.primal.copy()
+        primal[live] = NAN
+        return Record(primal, self.dual, len(active), seen)
 
     def _is_time(self, gap, seen, before):
         """Whether the true gap may be small enough, or far enough below the one `before`, to be worth its time.
@@ -83,8 +88,8 @@ class Dual:
         It is more than what was seen along the way: rows have been left out.
         """
         of_tol, of_gap = SEEN_LATE if self.visited >= 2 * self.problem.n_rows else SEEN_SOON
-        enough = 2 * np.count_nonzero(gap <= of_tol * self.tol * seen) >= len(gap)
-        return enough or gap.sum() <= of_gap * before.sum()
+        small = (gap <= of_tol * self.tol * seen).tolist()  # of one number or of a few numpy's sums take longer
+        return 2 * sum(small) >= len(small) or sum(gap.tolist()) <= of_gap * sum(before.tolist())
 
     def known(self, record):
         """The record of an epoch that ended without it, with the true objective."""
@@ -95,8 +100,10 @@ class Dual:
 
     def _choose(self, among, gap):
         """Who is active, when the relative gap is this."""
-        self.problem.terms(self.margin, self.alpha, among, self.live, self._active, gap)
-        kept = np.empty(self.problem.n_rows, dtype=np.int32) if among is None else among
+        problem = self.problem
+        self.of_active = problem.terms(self.margin, self.alpha, among, self.live, self._active, gap)[1]
+        kept = self._spare[0, : problem.n_rows if among is None else len(among)]
+        self._spare = self._spare[::-1]
         self.active = kept[: _core.active_rows(among, self._active, kept)]
 
     def _evaluate(self, last=False):
@@ -120,7 +127,11 @@ class Dual:
         if last:
             return
         # Of the alphas only those that the next epoch may change.
-        self._kept = self.active.copy(), self.alpha.take(self.active, axis=0), self.norm2.copy()
+        if self._kept_alpha is None:
+            self._kept_alpha = np.empty_like(self.alpha)
+        alpha = self._kept_alpha[: len(self.active)]
+        np.take(self.alpha, self.active, axis=0, out=alpha, mode="clip")  # in other modes there would be a copy more
+        self._kept = self.active, alpha, self.norm2.copy()
         # Where the table is not much smaller than what an epoch changes, it is quicker to undo the epoch, if ever that
         # is asked for, than to copy the table each time.
         problem = self.problem

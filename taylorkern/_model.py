@@ -417,7 +417,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
             problem.sample = Sample.of(shift.rows(given[::every].copy()))
         else:
             X = problem.rows.X
-            problem.sample = X.every(every).to_scipy() if isinstance(X, Csr) else X[::every].copy()
+            problem.sample = X.every(every) if isinstance(X, Csr) else X[::every].copy()
         return problem
 
     def _warm(self, problem, shift):

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
+from ._rows import Csr
 from .features import monomial_name
 
 CHUNK = 2**18  # slots that are renumbered at once
@@ -96,7 +97,7 @@ def strongest(expansion, table, place, names, sample, k):
         The number that each of the user's columns has in the expansion.
     names : list of str
         The user's columns, with their shifts.
-    sample : ndarray or CSR
+    sample : ndarray, CSR or `Csr`
         Rows, shifted and renumbered.
     k : int
         How many.
@@ -149,6 +150,7 @@ def _largest(table, k):
 
 
 def _filled(X):
+    X = X.to_scipy() if isinstance(X, Csr) else X
     return sparse.csc_array(X != 0) if sparse.issparse(X) else X != 0
 
 

@@ -217,12 +217,12 @@ class Problem:
         """Means over rows (all, or which): [loss, dual term, gap, alpha y f] for each problem. See tk.h.
 
         With `active`, an array of one byte for each row, it is told there who may yet want to move when this is the
-        relative gap.
+        relative gap, and the means are over those: the others count as 0.
         """
         near = None
         if active is not None:
             root = np.sqrt(np.maximum(gap, 0.0))
-            near = np.stack([np.clip(2 * root, 0.03, 0.3) * self.unit, 0.02 * root])
+            near = np.array([np.minimum(np.maximum(2 * root, 0.03), 0.3) * self.unit, 0.02 * root])
         n, step = self.n_rows if which is None else len(which), max(1, TERMS // self.n_outputs)
         starts = range(0, n, step)
         sums = np.zeros((len(starts), 4, self.n_problems))  # of each part, so that threads do not change a bit

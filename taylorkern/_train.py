@@ -68,7 +68,7 @@ def train(solver, *, tol, max_iter, observer=None, epochs=None):
             ended = begun, solver.epoch(last=begun == max_iter)
             n_iter, record = ended
             if solver.certified:
-                converged = bool((record.primal - record.dual <= tol * record.primal).all())
+                converged = all((record.primal - record.dual <= tol * record.primal).tolist())
             else:
                 fall, value = before.primal.sum() - record.primal.sum(), record.primal.sum()
                 slow = slow + 1 if 0 <= fall <= tol * value else 0

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._model_reader import FORMAT, FORMAT_VERSION, HISTORY, STREAM_TABLES, check_classes, check_format, decode
 from ._rotation import Rotation
+from ._rows import Csr
 from ._safetensors import DTYPES, Reader, Tensor, pieces, tensor, write, write_atomically
 
 # Attributes that a file holds, besides the parameters.
@@ -274,6 +275,7 @@ def _put_cells(tensors, cells, sample):
 
 def _put_sample(tensors, sample):
     """Where the sampled rows are not zero: all that `top_monomials` asks of them."""
+    sample = sample.to_scipy() if isinstance(sample, Csr) else sample
     if not sparse.issparse(sample):
         tensors["sample.bits"] = tensor(np.packbits(sample != 0, axis=1))
         return

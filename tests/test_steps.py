@@ -496,7 +496,8 @@ def test_rows_are_active_when_a_small_change_of_a_margin_would_move_them(loss, n
     slack = np.linspace(0.05, 0.2, 1 if asked.joint else n_outputs)
     f, alpha = some_outputs(n_outputs), feasible_alpha(asked)
     v = asked.margins(f)
-    _, active = add_terms(targets, v, alpha, near=np.array([slack, np.zeros_like(slack)]))
+    sums, active = add_terms(targets, v, alpha, near=np.array([slack, np.zeros_like(slack)]))
+    assert np.array_equal(sums, add_terms(targets, v, alpha, np.flatnonzero(active))[0])
     moves = np.zeros((N_ROWS, len(slack)), dtype=bool)
     for i in range(N_ROWS):
         for k in range(n_outputs):
