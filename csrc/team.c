@@ -96,14 +96,11 @@ int tk_arrive(tk_team *team, int32_t me)
         PAUSE();
     if (LOAD(&team->round) != round)
         return 0;
-    const double since = tk_seconds();
     if (move_out_of_the_way(team, me, core))
-        for (const double until = since + STAMINA; LOAD(&team->round) == round && tk_seconds() < until;)
+        for (const double until = tk_seconds() + STAMINA; LOAD(&team->round) == round && tk_seconds() < until;)
             GIVE_WAY();
     if (LOAD(&team->round) == round)
         sleep_through(team, round);
-    if (me < TK_SEEN)
-        team->waited[me] += tk_seconds() - since;
     return 0;
 }
 

@@ -247,8 +247,7 @@ typedef struct {
     int32_t arrived; /* 0 at first, as are the others */
     int32_t round;
     int32_t asleep;
-    int32_t core[TK_SEEN];  /* where each of the first threads was seen last; -1 at first */
-    double waited[TK_SEEN]; /* seconds that each has waited, less the moments that all do: added to */
+    int32_t core[TK_SEEN]; /* where each of the first threads was seen last; -1 at first */
 } tk_team;
 
 /* Training. A pass takes the rows order[first] .. order[last - 1], in blocks. */

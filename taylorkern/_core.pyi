@@ -180,7 +180,6 @@ class Training:
     alone: bool
     @property
     def block(self) -> int: ...
-    def take_waited(self) -> float: ...
 
 def training_scratch_bytes(
     rows: Rows, block: int, n_outputs: int = 1, width: int = 1, n_parts: int = 1, n_threads: int = 1

@@ -118,7 +118,6 @@ cdef extern from "tk.h" nogil:
         int32_t round
         int32_t asleep
         int32_t core[TK_SEEN]
-        double waited[TK_SEEN]
 
     ctypedef struct tk_training:
         const tk_rows *rows
@@ -875,7 +874,7 @@ cdef class Training:
         self.team.n = self.team.most = n_threads
         self.team.arrived, self.team.round, self.team.asleep = 0, 0, 0
         for i in range(TK_SEEN):
-            self.team.core[i], self.team.waited[i] = -1, 0
+            self.team.core[i] = -1
         if spent is not None and (spent.shape[0] != n_threads or spent.shape[1] != 8):
             raise ValueError("spent does not belong to as many threads")
         self.shares, self.spent = shares, spent
@@ -929,17 +928,6 @@ cdef class Training:
             self.c.spent = &self.spent[0, 0]
         if alone:
             self.team.n, self.c.shares, self.c.spent = 1, self.whole, NULL
-
-    def take_waited(self):
-        """The seconds that threads have waited for one another since this was asked last, all together.
-
-        Not the moments that they are apart in any case: longer, as when one has no core.
-        """
-        waited = 0.0
-        for i in range(TK_SEEN):
-            waited += self.team.waited[i]
-            self.team.waited[i] = 0
-        return waited
 
     cdef double *per_row(self, double[:, ::1] array) except? NULL:
         self.targets.check(array.shape[0], array.shape[1])

@@ -4,6 +4,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache, partial
 from itertools import pairwise
+from math import inf
 from numbers import Integral
 from threading import Barrier, BrokenBarrierError, Event, Lock
 from time import perf_counter
@@ -11,11 +12,10 @@ from time import perf_counter
 import numpy as np
 
 LEAST_SPENT = 1e-3  # seconds of all threads from which on they tell something
-# Threads that wait for cores for more than this share of the time gain less from one another than that, and one of them
-# alone would wait half as long.
-MOST_WAITED = 0.4
-TRIAL = 8  # this part of a pass tells it
-REST, MOST_REST = 8, 64  # passes that one thread takes then
+# Parts of this share of a pass tell who is quicker, all threads or one alone; what they then take, if it is this many
+# times what one alone took for a row, says that they were wrong.
+TRIAL, MISLED = 16, 2.0
+REST, MOST_REST = 8, 64  # passes until the next trial
 
 
 def check_jobs(n_jobs):
@@ -89,7 +89,8 @@ class Team:
 
     def __init__(self, n):
         self.n = 1
-        self._on_trial, self._alone, self._rest = True, 0, REST  # see _judge
+        self._together, self._left = True, 0  # whether all take a pass; passes until that is found out again
+        self._alone, self._rest = inf, REST  # seconds a row that one took alone; passes that one will take
         if n == 1:
             return
         pool = ThreadPoolExecutor(n, thread_name_prefix="taylorkern")
@@ -107,52 +108,64 @@ class Team:
     def run(self, state, first, last):
         """A pass of a step of the core over some rows; returns when it is done, also after Ctrl-C.
 
-        One thread may take it alone, the caller's: when something else keeps cores busy, threads that have to wait for
-        one another take several times as long as one does.
+        One thread may take it alone, the caller's: where cores are kept busy by something else, or are far from one
+        another, threads that have to wait for each other's numbers take longer than one does.
         """
-        if self.n > 1 and self._alone == 0 and self._on_trial:
-            block = state.training.block
-            middle = min(first + -(-(last - first) // (TRIAL * block)) * block, last)
-            self._run_together(state, first, middle)
-            first = middle
-        if first == last:
-            return
         if self.n == 1:
             state.run(first, last)
-        elif self._alone > 0:
-            self._alone -= 1
-            self._run_alone(state, first, last)
+            return
+        if self._left == 0:
+            first = self._try(state, first, last)
         else:
-            self._run_together(state, first, last)
-
-    def _judge(self, seconds, waited):
-        """Have the next passes run by one thread when those of a team have waited for cores for most of the time.
-
-        Then a small part of a pass is for all threads again; and if that is no better, one thread takes twice as many.
-        """
-        self._on_trial = waited > MOST_WAITED * (self.n - 1) * seconds
-        if self._on_trial:
-            self._alone, self._rest = self._rest, min(2 * self._rest, MOST_REST)
-        else:
+            self._left -= 1
+        if first == last:
+            return
+        seconds = self._seconds(state, first, last, self._together)
+        if self._together and seconds > MISLED * self._alone:
+            self._leave_to_one()
+        elif self._together:
             self._rest = REST
 
-    def _run_alone(self, state, first, last):
-        state.training.alone = True
-        try:
-            state.run(first, last)
-        finally:
-            state.training.alone = False
+    def _try(self, state, first, last):
+        """Find out by the first rows of a pass who takes the next ones; returns where the others begin."""
+        block = state.training.block
+        step = -(-(last - first) // (TRIAL * block)) * block
+        middle, end = first + step, first + 2 * step
+        if end > last:
+            return first
+        # Whoever is first touches some memory for the first time, which takes long: the doubt is for all threads.
+        self._alone = self._seconds(state, first, middle, together=False)
+        all_of_us = self._seconds(state, middle, end, together=True)
+        if all_of_us > self._alone:
+            self._leave_to_one()
+        else:
+            self._together, self._left = True, REST
+        return end
 
-    def _run_together(self, state, first, last):
-        begin = perf_counter()
-        self._run(partial(state.run, first, last))
-        self.shares.adjust()
-        self._judge(perf_counter() - begin, state.training.take_waited())
+    def _leave_to_one(self):
+        """For some passes; for twice as many if the next trial goes no better."""
+        self._together, self._left = False, self._rest
+        self._rest = min(2 * self._rest, MOST_REST)
+
+    def _seconds(self, state, first, last, together):
+        """Run a part of a pass: the seconds that a row takes, once all who take part have begun."""
+        if together:
+            seconds = self._run(partial(state.run, first, last))
+            self.shares.adjust()
+        else:
+            begin = perf_counter()
+            state.training.alone = True
+            try:
+                state.run(first, last)
+            finally:
+                state.training.alone = False
+            seconds = perf_counter() - begin
+        return seconds / (last - first)
 
     def _run(self, work):
-        """work(me) in each thread."""
+        """work(me) in each thread; returns the seconds from when the last of them has begun."""
         numbers, errors, interrupt, begun = list(range(self.n)), [], None, False
-        finished: list[int] = []
+        times: list[tuple[float, float]] = []
         everyone = Event()
 
         def take():
@@ -163,12 +176,13 @@ class Team:
             # given the same core, where one would wait for the other.
             if numbers:
                 self._pool.submit(take)
+            begin = perf_counter()
             try:
                 work(me)
             except BaseException as error:
                 errors.append(error)
-            finished.append(me)
-            if len(finished) == self.n:
+            times.append((begin, perf_counter()))
+            if len(times) == self.n:
                 everyone.set()
 
         while not everyone.is_set():
@@ -182,6 +196,8 @@ class Team:
         for error in [*errors, interrupt]:
             if error is not None:
                 raise error
+        begins, ends = zip(*times, strict=True)
+        return max(ends) - max(begins)
 
 
 @cache

@@ -673,8 +673,6 @@ def test_a_thread_that_has_to_wait_for_long_sleeps_and_is_woken():
     run_in_threads(together, problem.orders[0], 2, late)
     taken = process_time() - begin
     assert np.array_equal(alone.alpha, together.alpha)
-    assert together.training.take_waited() > late / 8
-    assert together.training.take_waited() == 0
     if sys.platform == "linux":  # elsewhere it gives way to others only
         assert taken < late / 2
 
