@@ -6,8 +6,29 @@ static inline int64_t at_index(const void *array, const int wide, int64_t i)
     return wide ? ((const int64_t *)array)[i] : ((const int32_t *)array)[i];
 }
 
-/* Indices rise within each row if they fall, or repeat, between rows only: that is counted without regard to rows, in a
- * loop that compilers make vectors of. Of rising indices only the first and the last of a row can be out of range. */
+enum { COUNTED = 1 << 20 };
+
+/* How many of the indices from <= k < to are not larger than the one before. Narrow ones are compared as they are, and
+ * counted some at a time in numbers as wide: compilers make vectors of that, of twice as many. */
+static inline int64_t count_falls(const void *indices, const int wide, int64_t from, int64_t to)
+{
+    const int64_t *wide_ones = indices;
+    const int32_t *narrow_ones = indices;
+    int64_t falls = 0;
+    for (int64_t k = from; wide && k < to; k++)
+        falls += wide_ones[k] <= wide_ones[k - 1];
+    for (int64_t k = from, end; !wide && k < to; k = end) {
+        int32_t some = 0;
+        end = to - k < COUNTED ? to : k + COUNTED;
+        for (int64_t i = k; i < end; i++)
+            some += narrow_ones[i] <= narrow_ones[i - 1];
+        falls += some;
+    }
+    return falls;
+}
+
+/* Indices rise within each row if they fall, or repeat, between rows only: that is counted without regard to rows.
+ * Of rising indices only the first and the last of a row can be out of range. */
 static inline tk_structure check(const void *indptr, const void *indices, const int wide, int64_t first, int64_t last,
                                  int64_t n_minor, int64_t n_stored, int64_t *at)
 {
@@ -40,8 +61,7 @@ static inline tk_structure check(const void *indptr, const void *indices, const 
             outside |= j < 0 || at_index(indices, wide, end - 1) >= n_minor;
         }
     }
-    for (int64_t k = start + 1; k < end; k++)
-        falls += at_index(indices, wide, k) <= at_index(indices, wide, k - 1);
+    falls += count_falls(indices, wide, start + 1, end);
     if (falls == 0 && !outside)
         return TK_CANONICAL;
     for (*at = start; *at < end; ++*at)

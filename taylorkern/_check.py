@@ -72,6 +72,17 @@ def look_at(X, estimator=None, empty=True):
     return look
 
 
+def learn_columns(estimator, X):
+    """Set `n_features_in_` and `feature_names_in_`, as scikit-learn does: arrays have no names to ask for."""
+    if type(X) is np.ndarray or is_sparse(X):
+        estimator.n_features_in_ = X.shape[1]
+        estimator.__dict__.pop("feature_names_in_", None)
+        return
+    from sklearn.utils.validation import validate_data
+
+    validate_data(estimator, X, skip_check_array=True)
+
+
 def _all_plain(X, look, n_jobs):
     n_rows = X.shape[0]
     step = max(LOOKED_AT * n_rows // max(X.size, 1), 1)

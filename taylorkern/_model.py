@@ -12,7 +12,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from ._auto_cells import auto_cells
 from ._cells import Cells, Sample, choose_cells
-from ._check import check_rows, look_at
+from ._check import check_rows, learn_columns, look_at
 from ._checkpoint import Epochs, open_checkpoint, random_arrays, random_state, set_random_state
 from ._degree import BYTES, auto_degree
 from ._dual import Dual, dual_start
@@ -113,7 +113,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
                 outcome = outcome._replace(interrupted=True)
         if certificate is None:
             certificate = interrupted_certificate(problem, outcome.record)
-        validate_data(self, X, skip_check_array=True)  # this late, so that a failed fit changes nothing
+        learn_columns(self, X)  # this late, so that a failed fit changes nothing
         fitted = self._model_attributes(solver.model(), problem, shift, meaning)
         fitted |= {
             "n_iter_": outcome.n_iter,
@@ -158,7 +158,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
             solver.take_batch()
         finally:  # after Ctrl-C too: the steps that were taken count
             if first:
-                validate_data(self, X, skip_check_array=True)
+                learn_columns(self, X)
             self.__dict__.update(self._model_attributes(solver.model(), problem, shift, meaning))
             self.n_iter_ = getattr(self, "n_iter_", 0) + 1
             self._stream, self._alpha = solver.stream(), None

@@ -21,7 +21,7 @@ SPARSE_SHARE = 0.5
 # not sparse: standardised rows stay as they are, and are not copied.
 CENTRED = 0.001
 # Rows that are shifted at once; and entries that take so little memory that they need not be counted before.
-CHUNK, ROOM = 2**13, 2**16
+CHUNK, ROOM = 2**13, 2**20
 
 
 class Shift:
@@ -227,8 +227,7 @@ def _commonest(lines):
     some = np.sort(lines[:, :: -(-lines.shape[1] // 512)], axis=1)
     # Such a value takes more than a quarter of some of the line, too, and so stands at one of these places.
     candidates = some[:, [some.shape[1] * k // 4 for k in (1, 2, 3)]]
-    pairs = zip(some, candidates, strict=True)
-    counts = [[np.count_nonzero(line == value) for value in values] for line, values in pairs]
+    counts = (some[:, None] == candidates[:, :, None]).sum(axis=2)
     return np.take_along_axis(candidates, np.argmax(counts, axis=1)[:, None], axis=1)[:, 0]
 
 

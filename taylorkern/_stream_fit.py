@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import validate_data
 
+from ._check import learn_columns
 from ._checkpoint import open_checkpoint, random_arrays, random_state, restore_solver, set_random_state, solver_arrays
 from ._chunks import AHEAD, Ahead, checked, chunks, digest
 from ._expansion import check_count
@@ -275,7 +275,7 @@ class StreamFit:
 
     def _end(self, table, certificate, interrupted):
         model = self.model
-        validate_data(model, self.head, skip_check_array=True)
+        learn_columns(model, self.head)
         model.__dict__.update(model._model_attributes(table, self.problem, self.shift, self.meaning))
         model.history_ = self.observer.history()
         model.n_iter_, model.interrupted_ = max(self.epoch, 1), interrupted

@@ -7,10 +7,10 @@ import numpy as np
 from scipy import sparse
 from sklearn import get_config
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from . import _core
-from ._check import check_rows
+from ._check import check_rows, learn_columns
 from ._degree import BYTES, auto_degree
 from ._expansion import Expansion, passes, resolve_gamma
 from ._memory import check_memory
@@ -118,7 +118,7 @@ class TaylorFeatures(TransformerMixin, ModelFileMixin, BaseEstimator):
         """
         checked = check_rows(X, empty=False, n_jobs=self.n_jobs)
         expansion = self._expand(checked)
-        validate_data(self, X, reset=True, skip_check_array=True)  # last, so that a failed fit changes nothing
+        learn_columns(self, X)  # last, so that a failed fit changes nothing
         self._expansion = expansion
         self.degree_ = self._expansion.degree
         self.gamma_ = self._expansion.gamma
