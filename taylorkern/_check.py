@@ -9,7 +9,7 @@ from ._expansion import MAX_COLUMNS
 from ._rows import in_order
 from ._threads import check_jobs, share_out
 
-LOOKED_AT = 2**16  # numbers that are checked by one thread, between two looks at Ctrl-C
+LOOKED_AT = 2**18  # numbers that are checked by one thread, between two looks at Ctrl-C
 
 
 def check_rows(X, *, estimator=None, empty=True, n_jobs=None):

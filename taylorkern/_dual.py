@@ -181,7 +181,7 @@ def block_of(problem):
     n_rows, rows = problem.n_rows, problem.rows
     monomials, eight = problem.n_monomials / n_rows, 8 if rows.core.walk_dense else 1
     pairs = monomials / eight / (rows.mean_nonzeros / eight + 5)
-    return int(2 ** np.clip(round(log2((0.75 if rows.core.walk_dense else 1.5) * pairs)), 4, 8))
+    return 2 ** min(max(round(log2((0.75 if rows.core.walk_dense else 1.5) * pairs)), 4), 8)
 
 
 KEPT_TABLE = 16  # slots are copied in the time that it takes to walk one
