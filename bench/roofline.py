@@ -157,9 +157,14 @@ class Bench(Timed):
         for degree, target in ((3, None), (4, 1.6)):  # at degree 3 rows are too little work for a second thread
             model = TaylorSVC(degree=degree, gamma=1.0, max_iter=3, random_state=0)
             yield from self.two_threads(f"covertype, degree {degree}, 3 epochs", model, X, y == 1, target)
+        model = TaylorSVC(degree=4, gamma=1.0, max_iter=1, random_state=0)
+        yield from self.two_threads("covertype, degree 4, 7 classes, 1 epoch", model, X, y)
         X, y = self.load("mnist")
         model = TaylorSVC(degree=2, gamma=1 / 400, tol=1e-2, random_state=0)
         yield from self.two_threads("mnist, degree 2", model, X, y == 8)
+        X, y = self.load("timit", np.float32)
+        model = TaylorSVC(degree=3, gamma=1 / 78, loss="squared_hinge", max_iter=3, random_state=0)
+        yield from self.two_threads("timit, degree 3, 39 phonemes, 3 epochs", model, X, y)
         for degree, n_rows in ((4, 40_000), (3, 100_000)):
             X, y = dense_rows(min(self.sizes.rows, n_rows))
             model = TaylorSVC(degree=degree, gamma=1 / 78, max_iter=3, random_state=0)
