@@ -442,6 +442,17 @@ def test_a_structure_is_judged_row_by_row(rows, rising, index):
     assert canonical == all(rises for _, rises in parts)
 
 
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_a_long_row_is_judged_to_its_end(index):
+    n = 2**20 + 3  # some more than are counted at a time
+    indptr, rising = np.array([0, n], dtype=index), np.arange(n, dtype=index)
+    assert _core.check_structure(indptr, rising, n, n) == (None, True)
+    for at in (1, 2**20 - 1, 2**20, 2**20 + 1, n - 1):
+        indices = rising.copy()
+        indices[at] -= 1
+        assert _core.check_structure(indptr, indices, n, n) == (None, False)
+
+
 @pytest.mark.parametrize("start", [-1, 4, 1])
 def test_rows_of_a_structure_that_begin_anywhere_are_not_followed(start):
     indptr, indices = np.array([0, start, 3], dtype=np.int64), np.array([0, 1, 2])
