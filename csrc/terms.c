@@ -26,7 +26,7 @@ static FORCE_INLINE int output_may_move(const tk_targets *t, const tk_terms *ter
     return !tk_is_settled(t, terms->margin[at], alpha / tk_omega(t, row, k), terms->slack[k], terms->near[k]);
 }
 
-/* All outputs of a row under a joint loss. */
+/* All outputs of a row under a joint loss: added, unless it turns out not to be active. */
 static void add_outputs(const tk_targets *t, const tk_terms *terms, int64_t row)
 {
     const int32_t n = t->n_outputs, y = tk_class_of(t, row);
@@ -89,11 +89,11 @@ void tk_terms_pass(const tk_targets *targets, const int32_t *which, int64_t firs
         }
     for (int64_t i = first; i < last; i++) {
         const int64_t row = which ? which[i] : i;
-        int active = !terms->active;
         if (tk_is_joint(targets)) {
             add_outputs(targets, terms, row);
             continue;
         }
+        int active = !terms->active; /* then nobody asks, and all are added */
         for (int32_t k = 0; k < n && !active; k++)
             active = (!terms->live || terms->live[k]) && output_may_move(targets, terms, row, k);
         if (terms->active)

@@ -133,7 +133,7 @@ class Team:
         middle, end = first + step, first + 2 * step
         if end > last:
             return first
-        # Whoever is first touches some memory for the first time, which takes long: the doubt is for all threads.
+        # One alone is first: some memory is touched for the first time then, which would be held against all of them.
         self._alone = self._seconds(state, first, middle, together=False)
         all_of_us = self._seconds(state, middle, end, together=True)
         if all_of_us > self._alone:

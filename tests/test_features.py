@@ -322,6 +322,9 @@ def test_lists_and_data_frames_are_rows():
     assert features.feature_names_in_.tolist() == ["a", "b", "c"]
     with pytest.raises(ValueError, match="feature names should match"):
         features.transform(frame[["c", "b", "a"]])
+    for rows in (X[:, :2], sparse.csr_array(X[:, :2])):  # names are forgotten with the columns that they were of
+        features.fit(frame).fit(rows)
+        assert not hasattr(features, "feature_names_in_") and features.n_features_in_ == 2
 
 
 def test_polars_frames_are_rows():

@@ -908,7 +908,9 @@ def test_outputs_that_have_converged_are_left_alone(loss):
     solver = Dual(problem, np.random.RandomState(0), 1e-5)
     alphas = []
     for _ in range(3000):
+        left_alone = not solver.live[1]
         record = solver.epoch()
+        assert not left_alone or record.seen[1] == pytest.approx(record.primal[1], rel=1e-9)
         alphas.append((solver.live.copy(), solver.alpha[:, 1].copy()))
         if (record.primal - record.dual <= 1e-5 * record.primal).all():
             break
