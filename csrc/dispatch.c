@@ -168,6 +168,11 @@ void tk_add_part(const tk_rows *rows, const tk_map *map, int64_t first, int64_t 
     }
 }
 
+void tk_factors(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, double *s)
+{
+    sets[in_use].kernels->real[rows->real].factors(rows, map, first, last, s);
+}
+
 void tk_expand(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_features *out,
                void *scratch)
 {

@@ -34,6 +34,7 @@ typedef struct {
                   int32_t);
     void (*shrink)(const tk_adaptive *, double, int64_t, int64_t);
     void (*gram)(const tk_rows *, const tk_map *, int64_t, int64_t, double *, void *, int);
+    void (*factors)(const tk_rows *, const tk_map *, int64_t, int64_t, double *);
 } tk_verbs;
 
 enum { SPARE = 8 }; /* numbers: no vector has more of them */

@@ -25,7 +25,7 @@ enum { ONE_PLACE = (1 + SLACK + 15) / 16 * 16 };
 
 /* Bytes of the parts of a pass's scratch; see load.inc. */
 typedef struct {
-    int64_t x, offset, value, kept, slot, g, sums;
+    int64_t x, offset, value, kept, slot, g, sums, constant;
     int64_t
         room; /* entries of a row's tables: up to one place always fits, more as long as they stay below the limits */
 } tk_sizes;
@@ -70,6 +70,7 @@ static inline tk_sizes tk_sizes_of(int lanes, int64_t max_nonzeros, int64_t real
     z.slot = dense ? 0 : tk_aligned((STEPS + SLACK) * 4);
     z.g = dense ? 0 : tk_aligned((STEPS + SLACK) * real_bytes);
     z.sums = tk_aligned(lanes * real_bytes);
+    z.constant = tk_aligned((TK_MAX_DEGREE + 1) * lanes * real_bytes);
     return z;
 }
 
@@ -94,7 +95,7 @@ static inline tk_gram_parts tk_gram_parts_of(const tk_rows *rows, int64_t n)
     const int64_t columns = tk_aligned(rows->n_columns * stride * real_bytes);
     tk_gram_parts parts = {.spread = tk_aligned(rows->n_columns * real_bytes)};
     parts.columns = n < LEAST_BY_COLUMNS || columns > MOST_BY_COLUMNS ? 0 : columns;
-    parts.numbers = tk_aligned(8 * 3 * n + GRAM_ROWS * stride * real_bytes);
+    parts.numbers = tk_aligned(8 * 5 * n + GRAM_ROWS * stride * real_bytes);
     return parts;
 }
 
@@ -136,7 +137,7 @@ static inline int tk_lanes(const tk_rows *rows, int32_t width)
 
 static inline int64_t tk_total(const tk_sizes *z)
 {
-    return z->x + z->offset + 2 * z->value + z->kept + z->slot + z->g + z->sums;
+    return z->x + z->offset + 2 * z->value + z->kept + z->slot + z->g + z->sums + z->constant;
 }
 
 #endif

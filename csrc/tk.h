@@ -43,7 +43,8 @@ struct tk_rows {
     int32_t walk_dense;     /* 1: visit all d <= TK_MAX_DENSE_COLUMNS columns, eight rows at a time; 0: the nonzeros */
     const int64_t *base;    /* NULL; or for each stored row the first slot of its cell's tables */
     const double *beyond; /* NULL; or for each stored row what its columns that have no number add to |x|^2, unscaled */
-    const double *factor; /* NULL; or for each stored row s(x) under every map with a decay that they are walked with */
+    const double *factor; /* NULL; or for each stored row its s(x), by tk_factors, under every map that has one and that
+                             they are walked with */
     const tk_rows *next;  /* NULL; or another form of the same rows; its order is not looked at */
 };
 
@@ -53,11 +54,12 @@ typedef struct {
     int32_t n_columns;      /* d */
     double scale;           /* x stands for scale * (the row as it was given) */
     double decay;           /* s(x) = exp(-decay * |x|^2) */
+    int32_t unit;           /* 1: s(x) is instead what makes |phi(x)| = 1; what is beyond the columns does not count */
     const int64_t *ranks;   /* [r + 1][d + 2]: ranks[p][j] = C(j + p - 1, p) */
     const double *constant; /* [r + 1]: factor of a monomial in which coordinate 0 fills exactly the lowest p places */
     const double *repeat;   /* [r + 1]: factor for a coordinate that comes up for the e-th time (not coordinate 0) */
     int32_t bare;           /* 1: all of these factors are 1 */
-    const double *series;   /* [r + 1]: c_k / k!, for tk_gram */
+    const double *series;   /* [r + 1]: c_k / k!, for tk_gram and unit rows */
 } tk_map;
 
 /* K tables over the same slots, interleaved: table[slot * K + k]. */
@@ -93,6 +95,10 @@ void tk_add(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last,
  * any order or at once in several threads, make up tk_add, bit for bit. */
 void tk_add_part(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_table *table,
                  const void *t, void *scratch, int32_t top, int32_t end);
+
+/* s[i - first] = s(x_i) of the rows first <= i < last: 0 where the row has no features, or where it is so far out that
+ * its s(x) is to be computed when the row is walked. */
+void tk_factors(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, double *s);
 
 /* Features, one row after the other. */
 typedef struct {

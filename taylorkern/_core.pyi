@@ -46,6 +46,7 @@ class Map:
         self,
         scale: float,
         decay: float,
+        unit: bool,
         ranks: NDArray[np.int64],
         constant: NDArray[np.float64],
         repeat: NDArray[np.float64],
@@ -54,6 +55,7 @@ class Map:
     ) -> None: ...
 
 def scratch_bytes(rows: Rows) -> int: ...
+def factors(rows: Rows, map: Map, first: int, last: int, s: NDArray[np.float64]) -> None: ...
 def dot(rows: Rows, map: Map, first: int, last: int, table: _Real, out: _Real, scratch: _Scratch) -> None: ...
 def dot_in_order(
     rows: Rows,

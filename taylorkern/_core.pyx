@@ -38,6 +38,7 @@ cdef extern from "tk.h" nogil:
         int32_t n_columns
         double scale
         double decay
+        int32_t unit
         const int64_t *ranks
         const double *constant
         const double *repeat
@@ -167,6 +168,7 @@ cdef extern from "tk.h" nogil:
                 void *out, void *scratch)
     void tk_add_part(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_table *table,
                      const void *t, void *scratch, int32_t top, int32_t end)
+    void tk_factors(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, double *s)
     void tk_expand(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_features *out,
                    void *scratch)
     void tk_weigh(tk_real real, const tk_map *map, int32_t first, int32_t last, const tk_table *table,
@@ -284,7 +286,7 @@ cdef class Rows:
         self.c.beyond = &more[0] if more is not None and more.shape[0] else NULL
 
     def set_factor(self, factor):
-        """Let s(x) of stored row i be factor[i], under every map with a decay that is used with these rows."""
+        """Let s(x) of stored row i be factor[i], by `factors`, under every map that has one and is used with these rows."""
         cdef const double[::1] view = factor
         if view.shape[0] != self.n_stored:
             raise ValueError("factor does not belong to these rows")
@@ -347,8 +349,8 @@ cdef class Map:
     cdef object arrays
     cdef readonly Py_ssize_t degree, n_columns, n_slots
 
-    def __init__(self, double scale, double decay, const int64_t[:, ::1] ranks, const double[::1] constant,
-                 const double[::1] repeat, const double[::1] series, bint bare):
+    def __init__(self, double scale, double decay, bint unit, const int64_t[:, ::1] ranks,
+                 const double[::1] constant, const double[::1] repeat, const double[::1] series, bint bare):
         self.arrays = (ranks, constant, repeat, series)
         self.degree = ranks.shape[0] - 1
         self.n_columns = ranks.shape[1] - 2
@@ -357,6 +359,7 @@ cdef class Map:
         self.c.n_columns = <int32_t>self.n_columns
         self.c.scale = scale
         self.c.decay = decay
+        self.c.unit = unit
         self.c.ranks = &ranks[0, 0]
         self.c.constant = &constant[0]
         self.c.repeat = &repeat[0]
@@ -473,6 +476,15 @@ def add(Rows rows, Map map, int64_t first, int64_t last, real[:, ::1] table, con
     c_table.width = <int32_t>table.shape[1]
     with nogil:
         tk_add_part(&rows.c, &map.c, first, last, &c_table, &t[0, 0], _aligned(scratch), top, end)
+
+
+def factors(Rows rows, Map map, int64_t first, int64_t last, double[::1] s):
+    """s[i]: s(x) of row first + i; 0 where that is to be computed when the row is walked (OUT: s)."""
+    if rows.n_columns != map.n_columns or not 0 <= first <= last <= rows.n_rows or s.shape[0] != last - first:
+        raise ValueError("rows, map and s do not belong together")
+    if first < last:
+        with nogil:
+            tk_factors(&rows.c, &map.c, first, last, &s[0])
 
 
 def expand(Rows rows, Map map, int64_t first, int64_t last, index[::1] slots, real[::1] values,

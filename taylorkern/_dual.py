@@ -7,6 +7,7 @@ import numpy as np
 
 from . import _core
 from ._problem import NAN, Record
+from .certificate import Trained
 
 
 class Dual:
@@ -165,10 +166,14 @@ class Dual:
         """A feasible dual point, and |w(alpha)|^2 for each problem."""
         return self.alpha, self.problem.per_problem(self.norm2)
 
+    def trained(self):
+        """The model, for its certificate: when the last epoch has ended with all margins."""
+        return Trained(self.table, "margin", self.margin, self.problem.per_problem(self.norm2))
+
     def in_cells(self):
-        """(all margins, |w|^2 of each cell) of the model, and of w(alpha), which is the same."""
-        here = self.margin, self.problem.norms_in_cells(self.alpha, self.margin)
-        return here, here
+        """|w|^2 of each cell, of the model and of w(alpha), which is the same."""
+        norms = self.problem.norms_in_cells(self.alpha, self.margin)
+        return norms, norms
 
 
 def block_of(problem):

@@ -27,7 +27,8 @@ KERNELS = ("gaussian", "exponential", "polynomial")
 class Expansion:
     """The monomials of degree <= r of d columns, and the kernel that they expand.
 
-    K~(x, x') = s(x) s(x') sum_{k <= r} (c_k / k!) <z, z'>^k  with z = scale * x and s(x) = exp(-decay |z|^2).
+    K~(x, x') = s(x) s(x') sum_{k <= r} (c_k / k!) <z, z'>^k  with z = scale * x and s(x) = exp(-decay |z|^2), or, of
+    unit rows, the s(x) that makes K~(x, x) = 1.
 
     Parameters
     ----------
@@ -43,9 +44,11 @@ class Expansion:
         The constant of the polynomial kernel.
     weights : sequence of float, default=None
         Of the Gaussian kernel: c_0 .. c_r in place of Taylor's, which are 1.
+    normalize : bool, default=False
+        Whether rows are unit rows.
     """
 
-    def __init__(self, n_columns, *, degree, gamma, kernel="gaussian", coef0=1.0, weights=None):
+    def __init__(self, n_columns, *, degree, gamma, kernel="gaussian", coef0=1.0, weights=None, normalize=False):
         self.n_columns = int(n_columns)
         self.degree = check_degree(degree)
         self.gamma = _positive("gamma", gamma)
@@ -58,8 +61,11 @@ class Expansion:
             self.coefficients = _coefficients(weights, self.degree, coef0)
             self.weights = tuple(self.coefficients)
         self.coef0 = coef0
+        self.normalize = bool(normalize)
+        if self.normalize and self.coefficients[-1] == 0:
+            raise ValueError("normalize=True takes a kernel whose last coefficient is > 0; got 0")
         self.scale = sqrt(2) * sqrt(self.gamma) if self.kernel in ("gaussian", "exponential") else sqrt(self.gamma)
-        self.decay = 0.5 if self.kernel == "gaussian" else 0.0
+        self.decay = 0.5 if self.kernel == "gaussian" and not self.normalize else 0.0
         if self.n_columns > MAX_COLUMNS:
             raise ValueError(f"X has {self.n_columns} columns; at most {MAX_COLUMNS} can be numbered")
         self.n_slots = comb(self.n_columns + self.degree, self.degree)
@@ -70,15 +76,19 @@ class Expansion:
             )
 
     def __reduce__(self):
-        return _rebuild, (self.n_columns, self.degree, self.gamma, self.kernel, self.coef0, self.weights)
+        return _rebuild, (self.n_columns, *self._facts)
+
+    @property
+    def _facts(self):
+        return self.degree, self.gamma, self.kernel, self.coef0, self.weights, self.normalize
 
     def grow(self, n_columns):
         """The same with more columns."""
-        return _rebuild(n_columns, self.degree, self.gamma, self.kernel, self.coef0, self.weights)
+        return _rebuild(n_columns, *self._facts)
 
     def weighted(self, weights):
         """The same with other weights of the degrees."""
-        return _rebuild(self.n_columns, self.degree, self.gamma, self.kernel, self.coef0, weights)
+        return _rebuild(self.n_columns, self.degree, self.gamma, self.kernel, self.coef0, weights, self.normalize)
 
     def monomials(self, n_nonzeros):
         """The number of nonzero monomials of a row, exactly."""
@@ -102,6 +112,41 @@ class Expansion:
             total += term
         z[...] = total
         return z
+
+    @property
+    def has_factor(self):
+        """Whether s(x) is anything but 1."""
+        return self.normalize or self.decay != 0
+
+    @property
+    def is_cut(self):
+        """Whether it is a part of a larger kernel, and not one of its own."""
+        return self.weights is None and self.kernel in ("gaussian", "exponential")
+
+    def projected(self):
+        """Of unit rows of a cut kernel, what their features are parts of: the same of the Gaussian kernel."""
+        return Expansion(self.n_columns, degree=self.degree, gamma=self.gamma)
+
+    def homogeneous(self, u, c):
+        """sum_k (c_k / k!) u^k c^(r - k), element by element: the series of unit rows, at u = z / (rho rho')."""
+        terms = [c / factorial(k) for k, c in enumerate(self.coefficients)]
+        total, power = np.full(np.broadcast_shapes(np.shape(u), np.shape(c)), terms[-1]), 1.0
+        for term in reversed(terms[:-1]):
+            power = power * c
+            total = total * u + term * power
+        return total
+
+    def kernel_of(self, z, t, other_t, beyond=0.0, other_beyond=0.0):
+        """K~ of pairs of rows, by <x, x'>, |x|^2 and |x'|^2, and what is left out of the latter; all of them scaled."""
+        if self.normalize:
+            rho, other_rho = (np.maximum(np.sqrt(norms), 1.0) for norms in (t, other_t))
+            c = 1 / rho / other_rho
+            norms = self.homogeneous(t / rho**2, 1 / rho**2) * self.homogeneous(other_t / other_rho**2, 1 / other_rho**2)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                return np.where(norms > 0, self.homogeneous(z / rho / other_rho, c) / np.sqrt(norms), 0.0)
+        exponent = -self.decay * (t + beyond + other_t + other_beyond)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.where(exponent < -745, 0.0, self.series(np.array(z, dtype=np.float64)) * np.exp(exponent))
 
     # Slots: exact integers in both directions.
 
@@ -204,7 +249,7 @@ class Expansion:
         constant = np.array([of_coefficient(self.coefficients[r - p]) for p in range(r + 1)])
         repeat = np.array([1.0] + [of_repeat(e) for e in range(1, r + 1)])
         series = np.array([c / factorial(k) for k, c in enumerate(self.coefficients)])
-        return _core.Map(self.scale, self.decay, self.ranks, constant, repeat, series, bare)
+        return _core.Map(self.scale, self.decay, self.normalize, self.ranks, constant, repeat, series, bare)
 
 
 def passes(ends, worth=PASS_MONOMIALS):
@@ -229,8 +274,15 @@ def check_count(name, value):
         raise ValueError(f"{name} must be an integer > 0; got {value!r}")
 
 
-def _rebuild(n_columns, degree, gamma, kernel, coef0, weights=None):
-    return Expansion(n_columns, degree=degree, gamma=gamma, kernel=kernel, coef0=coef0, weights=weights)
+def _rebuild(n_columns, degree, gamma, kernel, coef0, weights=None, normalize=False):
+    facts = {"degree": degree, "gamma": gamma, "kernel": kernel, "coef0": coef0}
+    return Expansion(n_columns, **facts, weights=weights, normalize=normalize)
+
+
+def check_normalize(normalize):
+    """Refuse what is neither True nor False."""
+    if not isinstance(normalize, bool | np.bool_):
+        raise ValueError(f"normalize must be True or False; got {normalize!r}")
 
 
 def check_degree(degree):

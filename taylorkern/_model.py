@@ -16,7 +16,7 @@ from ._check import check_rows, learn_columns, look_at
 from ._checkpoint import Epochs, open_checkpoint, random_arrays, random_state, set_random_state
 from ._degree import BYTES, auto_degree
 from ._dual import Dual, dual_start
-from ._expansion import Expansion, _positive, check_count, check_degree, padded, resolve_gamma
+from ._expansion import Expansion, _positive, check_count, check_degree, check_normalize, padded, resolve_gamma
 from ._memory import check_memory
 from ._monomials import in_user_order, shifted_name, strongest, strongest_in_cells
 from ._observe import FRAMES, CallbackSupportMixin, Observer
@@ -29,7 +29,7 @@ from ._shift import choose_shift
 from ._threads import check_jobs
 from ._train import SOLVERS, train
 from ._weights import fitted_weights
-from .certificate import certify, interrupted_certificate
+from .certificate import Trained, certify, interrupted_certificate
 from .model_file import ModelFileMixin
 
 # Tables of n_slots numbers for each output that a solver holds, the copy of the last whole epoch's model included.
@@ -108,7 +108,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         if not outcome.interrupted:
             try:
                 in_cells = solver.in_cells() if problem.cells else None
-                certificate = certify(problem, outcome.record.primal, alpha, norm2, random, in_cells)
+                certificate = certify(problem, outcome.record.primal, solver.trained(), alpha, norm2, random, in_cells)
             except KeyboardInterrupt:
                 outcome = outcome._replace(interrupted=True)
         if certificate is None:
@@ -198,15 +198,16 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         random = check_random_state(self.random_state)
         w = self._trained_weights(problem)
         margins = problem.margins(w)
-        norm2 = problem.per_problem(squared_norms(w)[: problem.n_outputs])
-        primal = problem.primal(margins, norm2)
+        model_norm2 = problem.per_problem(squared_norms(w)[: problem.n_outputs])
+        primal = problem.primal(margins, model_norm2)
         solver = Dual(problem, random, self.tol, dual_start(problem, margins))
         train(solver, tol=self.tol, max_iter=max_iter)
         alpha, norm2 = solver.point()
         in_cells = None
         if problem.cells:
-            in_cells = (margins, problem.weight_norms_in_cells(w)), solver.in_cells()[1]
-        self.certificate_ = certify(problem, primal, alpha, norm2, random, in_cells)
+            in_cells = problem.weight_norms_in_cells(w), solver.in_cells()[1]
+        model = Trained(w, "features", margins, model_norm2)
+        self.certificate_ = certify(problem, primal, model, alpha, norm2, random, in_cells)
         return self.certificate_
 
     def _trained_weights(self, problem):
@@ -283,6 +284,8 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         _positive("C", self.C)
         _positive("tol", self.tol)
         check_choice("solver", self.solver, SOLVERS)
+        if not (isinstance(self.normalize, str) and self.normalize == "auto"):
+            check_normalize(self.normalize)
         self._check_own_parameters()
         check_count("max_iter", self.max_iter)
         for name in ("grow", "warm_start"):
@@ -315,7 +318,15 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         )
 
     def _expand(self, n_columns, degree, gamma):
-        return Expansion(n_columns, degree=degree, gamma=gamma, kernel=self.kernel, coef0=self.coef0)
+        known = {"kernel": self.kernel, "coef0": self.coef0, "normalize": self._normalized}
+        return Expansion(n_columns, degree=degree, gamma=gamma, **known)
+
+    @property
+    def _normalized(self):
+        """What normalize="auto" stands for."""
+        if isinstance(self.normalize, str) and self.normalize == "auto":
+            return isinstance(self.kernel, str) and self.kernel == "gaussian"
+        return bool(self.normalize)
 
     def _auto_degree(self, rows, y, weight, meaning, solver, gamma):
         """What degree="auto" stands for, with these rows."""

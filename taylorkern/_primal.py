@@ -12,6 +12,7 @@ from . import _core
 from ._expansion import PASS_MONOMIALS
 from ._problem import NAN, Record, squared_norms
 from ._threads import share_out
+from .certificate import Trained
 
 
 class Pegasos:
@@ -109,11 +110,15 @@ class Pegasos:
         """A feasible dual point, and |w(alpha)|^2 for each problem."""
         return self._kept[1:]
 
+    def trained(self):
+        """The model, for its certificate."""
+        return trained(self.problem, self._kept[0])
+
     def in_cells(self):
-        """(all margins, |w|^2 of each cell) of the model, and of w(alpha), the last iterate."""
+        """|w|^2 of each cell, of the model and of w(alpha), the last iterate."""
         problem, alpha = self.problem, self._kept[1]
         margins = problem.to_margins(self.scale * problem.outputs(self.w))
-        return model_in_cells(problem, self._kept[0]), (margins, problem.norms_in_cells(alpha, margins))
+        return problem.weight_norms_in_cells(self._kept[0]), problem.norms_in_cells(alpha, margins)
 
 
 class Adagrad:
@@ -228,9 +233,13 @@ class Adagrad:
         """It has none."""
         return None, NAN
 
+    def trained(self):
+        """The model, for its certificate."""
+        return trained(self.problem, self._kept)
+
     def in_cells(self):
-        """(all margins, |w|^2 of each cell) of the model; None of w(alpha)."""
-        return model_in_cells(self.problem, self._kept), None
+        """|w|^2 of each cell, of the model; None of w(alpha)."""
+        return self.problem.weight_norms_in_cells(self._kept), None
 
     def _search(self):
         """The step size that does best on a sample of the rows: up or down from 1, as long as that is better."""
@@ -356,9 +365,9 @@ def norms(problem, w):
     return problem.per_problem(squared_norms(w)[: problem.n_outputs])
 
 
-def model_in_cells(problem, w):
-    """(all margins, |w|^2 of each cell), of weights of features."""
-    return problem.margins(w), problem.weight_norms_in_cells(w)
+def trained(problem, w):
+    """A model of weights of features, for its certificate."""
+    return Trained(w, "features", problem.margins(w), norms(problem, w))
 
 
 def by_table(values, w):

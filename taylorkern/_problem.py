@@ -188,11 +188,15 @@ class Problem:
             return np.subtract(f, self.y[rows], out=f)
         return f if self.loss.joint else np.multiply(f, self.y[rows], out=f)
 
-    def add(self, table, alpha, walked=None):
+    def scaled(self, margins, by):
+        """The margins when outputs are multiplied by a number, or by one for each row or problem."""
+        return margins * by if self.of_labels else (margins + self.y) * by - self.y
+
+    def add(self, table, alpha, walked=None, rows=None):
         """Add C sum_i alpha_ik y_ik phi(x_i) to a model's tables, or to weights when `walked` are the features."""
         walked = walked or self.expansion.update
         used = np.flatnonzero(alpha.any(axis=1)).astype(np.int32)
-        rows = self.rows.twin()
+        rows = (rows or self.rows).twin()
         rows.set_order(used)
         for first, last in self.passes(len(used)):
             some = used[first:last]
@@ -283,9 +287,8 @@ class Problem:
         """The largest omega K~(x, x)."""
         norms = np.zeros(self.n_rows)
         for form in self.rows.forms():
-            z, beyond = (self.expansion.scale**2 * part for part in form.squares())
-            with np.errstate(over="ignore", invalid="ignore"):
-                norms += self.expansion.series(z.copy()) * np.exp(-2 * self.expansion.decay * (z + beyond))
+            t, beyond = (self.expansion.scale**2 * part for part in form.squares())
+            norms += self.expansion.kernel_of(t, t, t, beyond, beyond)
         return float(np.max(np.nan_to_num(norms, posinf=np.finfo(np.float64).max) * self.omega().max(axis=1)))
 
     def at_zero(self):

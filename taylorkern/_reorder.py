@@ -7,7 +7,7 @@ out, most monomials of most rows are in a part of the table that stays in the ne
 import numpy as np
 
 from . import _core
-from ._expansion import Expansion, passes
+from ._expansion import passes
 
 # A slot of the small table costs as much, when it is filled, as is saved on this many monomials; and beyond so many
 # monomials for each slot, the table is less than a hundredth of the features' memory.
@@ -29,9 +29,7 @@ class Reordering:
     """
 
     def __init__(self, columns, whole):
-        self.expansion = Expansion(
-            len(columns), degree=whole.degree, gamma=whole.gamma, kernel=whole.kernel, coef0=whole.coef0
-        )
+        self.expansion = whole.grow(len(columns))
         self._ranks = whole.ranks
         self._own = np.concatenate([[0], columns + 1]).astype(np.int32)
 

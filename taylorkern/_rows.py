@@ -125,18 +125,27 @@ class Rows:
         else:
             self.core = _core.Rows(X, None, None, self.n_columns)
 
-    def twin(self, alone=False):
+    def twin(self, alone=False, factors=True):
         """C's view of the same rows once more: one to put in an order of its own; `alone`, without its other forms."""
         core = self.core
         twin = _core.Rows(core.data, core.indices, core.indptr, self.n_columns, core.max_nonzeros)
         twin.walk_dense = core.walk_dense
         if core.base is not None or core.beyond is not None:
             twin.set_cells(core.base, core.beyond, core.n_slots)
-        if core.factor is not None:
+        if core.factor is not None and factors:
             twin.set_factor(core.factor)
         if core.next is not None and not alone:
             twin.set_next(core.next)
         return twin
+
+    def without_factors(self):
+        """The same rows, for another expansion than their s(x) go with."""
+        other = copy(self)
+        other.core = self.twin(alone=True, factors=False)
+        other.next = None if self.next is None else self.next.without_factors()
+        if other.next is not None:
+            other.core.set_next(other.next.core)
+        return other
 
     def part(self, which, columns=None, n_front=0):
         """Some of these rows, which[0], which[1], ..., or all when that is None.
@@ -182,21 +191,19 @@ class Rows:
 
     def know_factors(self, expansion, n_jobs=1):
         """Compute s(x) of each row once and for all, in all forms: from here on they go with this expansion alone."""
-        for form in self.forms() if expansion.decay else ():
-            beyond: Any = form.core.beyond
-            unknown: list[slice] = []
+        if not expansion.has_factor:
+            return
+        starts = range(0, self.n_rows, SURVEYED)
+        for form in self.forms():
+            factors = np.empty(self.n_rows)
 
-            def to_factors(squares, rows, beyond=beyond, unknown=unknown):
-                if beyond is not None:
-                    squares += beyond[rows]
-                if not np.isfinite(squares).all():
-                    unknown.append(rows)
-                squares *= -expansion.decay * expansion.scale**2
-                np.exp(squares, out=squares)
+            def take(parts, core=form.core, factors=factors):
+                for first in parts:
+                    part = factors[first : first + SURVEYED]
+                    _core.factors(core, expansion.bare, first, first + len(part), part)
 
-            factors, _ = form.squares(to_factors, n_jobs)
-            if not unknown:
-                form.core.set_factor(factors)
+            share_out(take, iter(starts), min(n_jobs, max(len(starts) // WORTH_THREAD, 1)))
+            form.core.set_factor(factors)
 
     @property
     def beyond(self):

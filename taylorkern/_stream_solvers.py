@@ -61,9 +61,9 @@ class StreamDual:
         """The tables that predict."""
         return self.table
 
-    def candidates(self, expansion):
+    def candidates(self):
         """[(tables, the map they go with, a factor for their outputs, |w|^2 or None)]: the model is one of them."""
-        return [(self.table, expansion.margin, 1.0, None)]
+        return [(self.table, "margin", 1.0, None)]
 
     def dual_point(self, first, last):
         """The dual point of some rows, which goes with the first candidate."""
@@ -126,9 +126,9 @@ class StreamPegasos:
         """The tables that predict, from the averaged iterate."""
         return problem.to_table(self._averaged())
 
-    def candidates(self, expansion):
+    def candidates(self):
         """The last iterate and the averaged one; see StreamDual."""
-        return [(self.w, expansion.features, self.scale, None), (self._averaged(), expansion.features, 1.0, norms)]
+        return [(self.w, "features", self.scale, None), (self._averaged(), "features", 1.0, norms)]
 
     def dual_point(self, first, last):
         """The dual point of some rows, which goes with the last iterate."""

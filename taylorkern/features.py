@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from . import _core
 from ._check import check_rows, learn_columns
 from ._degree import BYTES, auto_degree
-from ._expansion import Expansion, passes, resolve_gamma
+from ._expansion import Expansion, check_normalize, passes, resolve_gamma
 from ._memory import check_memory
 from ._rows import Rows
 from ._threads import check_jobs, share_out
@@ -60,6 +60,8 @@ class TaylorFeatures(TransformerMixin, ModelFileMixin, BaseEstimator):
         sum_k c_k / k! (gamma <x, x'>)^k.
     coef0 : float, default=1.0
         The constant of the polynomial kernel; others ignore it.
+    normalize : bool, default=False
+        Whether each row's features are divided by their norm. They are then unit rows, as the estimators take them.
     memory_limit : int, default=None
         The largest output in bytes. None stands for what the machine has free. Larger ones are refused before
         anything is allocated.
@@ -95,11 +97,22 @@ class TaylorFeatures(TransformerMixin, ModelFileMixin, BaseEstimator):
     [0.607, 0.607, 0.429, 0.0, 0.0, 0.0]
     """
 
-    def __init__(self, *, degree=3, gamma="scale", kernel="gaussian", coef0=1.0, memory_limit=None, n_jobs=None):
+    def __init__(
+        self,
+        *,
+        degree=3,
+        gamma="scale",
+        kernel="gaussian",
+        coef0=1.0,
+        normalize=False,
+        memory_limit=None,
+        n_jobs=None,
+    ):
         self.degree = degree
         self.gamma = gamma
         self.kernel = kernel
         self.coef0 = coef0
+        self.normalize = normalize
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
 
@@ -251,7 +264,9 @@ class TaylorFeatures(TransformerMixin, ModelFileMixin, BaseEstimator):
                 return _cost(rows, expansion).bytes <= limit
 
             degree = auto_degree(X, None, None, fits, gamma=gamma, C=1.0, kernel=self.kernel, shift=None)
-        return Expansion(X.shape[1], degree=degree, gamma=gamma, kernel=self.kernel, coef0=self.coef0)
+        check_normalize(self.normalize)
+        known = {"kernel": self.kernel, "coef0": self.coef0, "normalize": self.normalize}
+        return Expansion(X.shape[1], degree=degree, gamma=gamma, **known)
 
     def _column_names(self, input_features):
         own = getattr(self, "feature_names_in_", None)

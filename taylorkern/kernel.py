@@ -21,7 +21,9 @@ from ._rows import Rows
 SERIES_BYTES = 2**24  # of temporary arrays
 
 
-def taylor_kernel(X, Y=None, *, degree=3, gamma="scale", kernel="gaussian", coef0=1.0, memory_limit=None):
+def taylor_kernel(
+    X, Y=None, *, degree=3, gamma="scale", kernel="gaussian", coef0=1.0, normalize=False, memory_limit=None
+):
     """The inner products of the features of `TaylorFeatures`, without the features.
 
     Parameters
@@ -38,6 +40,8 @@ def taylor_kernel(X, Y=None, *, degree=3, gamma="scale", kernel="gaussian", coef
         See `TaylorFeatures`.
     coef0 : float, default=1.0
         The constant of the polynomial kernel; others ignore it.
+    normalize : bool, default=False
+        Whether to take unit rows, as the estimators do: K(x, x') / sqrt(K(x, x) K(x', x')).
     memory_limit : int, default=None
         The largest result in bytes. None stands for what the machine has free.
 
@@ -58,25 +62,33 @@ def taylor_kernel(X, Y=None, *, degree=3, gamma="scale", kernel="gaussian", coef
     Y = X if Y is None else check_rows(Y)
     if X.shape[1] != Y.shape[1]:
         raise ValueError(f"X has {X.shape[1]} columns, but Y has {Y.shape[1]}")
-    expansion = Expansion(X.shape[1], degree=degree, gamma=resolve_gamma(gamma, X), kernel=kernel, coef0=coef0)
+    gamma = resolve_gamma(gamma, X)
+    expansion = Expansion(X.shape[1], degree=degree, gamma=gamma, kernel=kernel, coef0=coef0, normalize=normalize)
     dtype = np.result_type(X.dtype, Y.dtype)
     n_bytes = X.shape[0] * Y.shape[0] * dtype.itemsize
     check_memory(n_bytes + SERIES_BYTES, memory_limit, f"{X.shape[0]} x {Y.shape[0]} kernel values")
-    Z, s = _scaled(X.astype(dtype, copy=False), expansion)
-    Z2, s2 = (Z, s) if Y is X else _scaled(Y.astype(dtype, copy=False), expansion)
+    Z, s, c = _scaled(X.astype(dtype, copy=False), expansion)
+    Z2, s2, c2 = (Z, s, c) if Y is X else _scaled(Y.astype(dtype, copy=False), expansion)
     K = np.asarray(safe_sparse_dot(Z, Z2.T, dense_output=True), dtype=dtype)
     # The series in double precision, some rows at a time: 1 / k! and s(x) are soon too small for a float32.
     step = max(1, SERIES_BYTES // (24 * max(K.shape[1], 1)))
     for first in range(0, len(K), step):
-        part = expansion.series(K[first : first + step].astype(np.float64))
-        part *= s[first : first + step, None]
+        some = slice(first, first + step)
+        part = K[some].astype(np.float64)
+        part = expansion.homogeneous(part, np.multiply.outer(c[some], c2)) if normalize else expansion.series(part)
+        part *= s[some, None]
         part *= s2
         K[first : first + step] = part
     return K
 
 
 def _scaled(X, expansion):
-    """scale * X and s(x). Rows whose s(x) underflows are emptied: all of their features are zero."""
+    """scale * X, s(x) and 1. Of unit rows instead those / rho, and s(x) rho^r, rho = max(1, |scale * x|): see factor.h.
+
+    Rows whose s(x) underflows are emptied: all of their features are zero.
+    """
+    if expansion.normalize:
+        return _unit(X, expansion)
     Z = X * X.dtype.type(expansion.scale)
     with np.errstate(over="ignore"):
         s = np.exp(-expansion.decay * row_norms(Z, squared=True).astype(np.float64))
@@ -87,7 +99,24 @@ def _scaled(X, expansion):
             Z.data[np.repeat(gone, np.diff(Z.indptr))] = 0
         else:
             Z[gone] = 0
-    return Z, s
+    return Z, s, np.ones(len(s))
+
+
+def _unit(X, expansion):
+    largest = np.asarray(abs(X).max(axis=1).todense() if sparse.issparse(X) else np.abs(X).max(axis=1, initial=0.0))
+    largest = np.maximum(largest.ravel().astype(np.float64), np.finfo(np.float64).tiny)
+    Z = _times(1 / largest, X.astype(np.float64))
+    norm = np.sqrt(row_norms(Z, squared=True)) * (largest * expansion.scale)
+    c = 1 / np.maximum(norm, 1.0)
+    norms = expansion.homogeneous(np.minimum(norm, 1.0) ** 2, c**2)
+    with np.errstate(divide="ignore"):
+        s = np.where(norms > 0, 1 / np.sqrt(norms), 0.0)
+    return _times(largest * expansion.scale * c, Z).astype(X.dtype), s, c
+
+
+def _times(by, X):
+    """Each row by its own factor."""
+    return (sparse.diags(by) @ X).tocsr() if sparse.issparse(X) else by[:, None] * X
 
 
 def squared_norms(X, gamma):
@@ -266,7 +295,7 @@ class KernelError(NamedTuple):
     n_pairs: int
 
 
-def kernel_error(X, *, degree, gamma, kernel="gaussian", n_pairs=100_000, random_state=None):
+def kernel_error(X, *, degree, gamma, kernel="gaussian", normalize=False, n_pairs=100_000, random_state=None):
     """How far the cut kernel is from the exact one, on random pairs of rows.
 
     Parameters
@@ -279,6 +308,8 @@ def kernel_error(X, *, degree, gamma, kernel="gaussian", n_pairs=100_000, random
         The bandwidth.
     kernel : {"gaussian", "exponential"}, default="gaussian"
         The kernel.
+    normalize : bool, default=False
+        Whether the cut kernel is that of unit rows.
     n_pairs : int, default=100_000
         The number of pairs, drawn with replacement.
     random_state : int, RandomState or None, default=None
@@ -294,7 +325,9 @@ def kernel_error(X, *, degree, gamma, kernel="gaussian", n_pairs=100_000, random
         raise ValueError(f"kernel must be gaussian or exponential (the others are not cut); got {kernel!r}")
     if X.shape[0] == 0:
         raise ValueError("X has no rows to draw pairs from")
-    expansion = Expansion(X.shape[1], degree=degree, gamma=resolve_gamma(gamma, X), kernel=kernel)
+    gamma = resolve_gamma(gamma, X)
+    expansion = Expansion(X.shape[1], degree=degree, gamma=gamma, kernel=kernel, normalize=normalize)
+    exact_decay = 0.5 if expansion.kernel == "gaussian" else 0.0
     _positive("n_pairs", n_pairs)
     random = check_random_state(random_state)
     norms = row_norms(X, squared=True).astype(np.float64) * expansion.scale**2
@@ -303,11 +336,8 @@ def kernel_error(X, *, degree, gamma, kernel="gaussian", n_pairs=100_000, random
         n = min(n_pairs - done, 10_000)
         i, j = random.randint(X.shape[0], size=(2, n))
         z = _pair_products(X, i, j) * expansion.scale**2
-        decay = -expansion.decay * (norms[i] + norms[j])
-        exact = np.exp(z + decay)
-        with np.errstate(over="ignore", invalid="ignore"):
-            cut = np.where(decay < -745, 0.0, expansion.series(z) * np.exp(decay))
-        errors = np.abs(exact - cut)
+        exact = np.exp(z - exact_decay * (norms[i] + norms[j]))
+        errors = np.abs(exact - expansion.kernel_of(z, norms[i], norms[j]))
         total += errors.sum()
         squares += (errors**2).sum()
         worst = max(worst, float(errors.max()))

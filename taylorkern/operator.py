@@ -9,7 +9,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from . import _core
 from ._check import check_rows
-from ._expansion import BARE_TO_DEGREE, Expansion, resolve_gamma
+from ._expansion import BARE_TO_DEGREE, Expansion, check_normalize, resolve_gamma
 from ._memory import check_memory
 from ._reorder import Reordering, frequent_columns
 from ._rows import SORT_FROM, Rows
@@ -42,6 +42,8 @@ class TaylorOperator(LinearOperator):
         See `TaylorFeatures`.
     coef0 : float, default=1.0
         The constant of the polynomial kernel; others ignore it.
+    normalize : bool, default=False
+        Whether rows are unit rows; see `TaylorFeatures`.
     memory_limit : int, default=None
         The largest array of a product in bytes. None stands for what the machine has free.
     n_jobs : int, default=None
@@ -73,10 +75,23 @@ class TaylorOperator(LinearOperator):
     True
     """
 
-    def __init__(self, X, *, degree=3, gamma="scale", kernel="gaussian", coef0=1.0, memory_limit=None, n_jobs=None):
+    def __init__(
+        self,
+        X,
+        *,
+        degree=3,
+        gamma="scale",
+        kernel="gaussian",
+        coef0=1.0,
+        normalize=False,
+        memory_limit=None,
+        n_jobs=None,
+    ):
         X = check_rows(X, n_jobs=n_jobs)
+        check_normalize(normalize)
+        gamma = resolve_gamma(gamma, X)
         self._expansion = Expansion(
-            X.shape[1], degree=degree, gamma=resolve_gamma(gamma, X), kernel=kernel, coef0=coef0
+            X.shape[1], degree=degree, gamma=gamma, kernel=kernel, coef0=coef0, normalize=normalize
         )
         self._parts = _split(X, self._expansion)
         check_memory(0, memory_limit, "nothing")

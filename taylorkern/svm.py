@@ -51,6 +51,10 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
         See `TaylorFeatures`.
     coef0 : float, default=1.0
         The constant of the polynomial kernel; others ignore it.
+    normalize : {"auto"} or bool, default="auto"
+        Whether each row's features are divided by their norm. The Gaussian kernel has K(x, x) = 1 for every row, and so
+        has the cut one then; without, rows that are far from the centre have next to no features, and outputs of about
+        0. "auto" is True for the Gaussian kernel and False for others.
     C : float, default=1.0
         The weight of the losses against that of the regulariser: the objective is 1/2 |w|^2 + C sum_i loss_i.
     loss : {"hinge", "squared_hinge", "log_loss"}, default="hinge"
@@ -186,6 +190,7 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
         gamma="scale",
         kernel="gaussian",
         coef0=1.0,
+        normalize="auto",
         C=1.0,
         loss="hinge",
         solver="dual",
@@ -209,6 +214,7 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
         self.gamma = gamma
         self.kernel = kernel
         self.coef0 = coef0
+        self.normalize = normalize
         self.C = C
         self.loss = loss
         self.solver = solver

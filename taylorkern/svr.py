@@ -34,6 +34,8 @@ class TaylorSVR(RegressorMixin, TaylorModel):
         See `TaylorFeatures`.
     coef0 : float, default=1.0
         The constant of the polynomial kernel; others ignore it.
+    normalize : {"auto"} or bool, default="auto"
+        Whether each row's features are divided by their norm; see `TaylorSVC`.
     C : float, default=1.0
         The weight of the losses against that of the regulariser: the objective is 1/2 |w|^2 + C sum_i loss_i. For
         loss="squared_error" it is `sklearn.kernel_ridge.KernelRidge` with alpha = 1 / (2 C).
@@ -128,6 +130,7 @@ class TaylorSVR(RegressorMixin, TaylorModel):
         gamma="scale",
         kernel="gaussian",
         coef0=1.0,
+        normalize="auto",
         C=1.0,
         epsilon=0.1,
         loss="epsilon_insensitive",
@@ -151,6 +154,7 @@ class TaylorSVR(RegressorMixin, TaylorModel):
         self.gamma = gamma
         self.kernel = kernel
         self.coef0 = coef0
+        self.normalize = normalize
         self.C = C
         self.epsilon = epsilon
         self.loss = loss

@@ -25,15 +25,22 @@ class Kernel(NamedTuple):
     scale: float
     decay: float
     coefficients: tuple
+    unit: bool = False
 
     @property
     def parameters(self):
         """The keyword arguments that the package takes for this kernel."""
-        return {"degree": self.degree, "gamma": self.gamma, "kernel": self.name, "coef0": self.coef0}
+        known = {"degree": self.degree, "gamma": self.gamma, "kernel": self.name, "coef0": self.coef0}
+        return known | ({"normalize": True} if self.unit else {})
 
 
-def kernel_of(name, degree, gamma, coef0=1.0):
-    """The kernel family: s(x) = exp(-decay |scale x|^2), the coefficients c_k, and the scale of the input."""
+def kernel_of(name, degree, gamma, coef0=1.0, unit=False):
+    """The kernel family: s(x) = exp(-decay |scale x|^2), the coefficients c_k, and the scale of the input.
+
+    With unit rows, s(x) is what makes K~(x, x) = 1.
+    """
+    if unit:
+        return kernel_of(name, degree, gamma, coef0)._replace(unit=True)
     if name == "gaussian":
         return Kernel(name, degree, gamma, coef0, sqrt(2 * gamma), 0.5, (1.0,) * (degree + 1))
     if name == "exponential":
@@ -53,6 +60,8 @@ def all_kernels(degree, gamma=0.3):
         "homogeneous": kernel_of("polynomial", degree, gamma, coef0=0.0),
         "sequence": kernel_of([0.5 + k for k in range(degree + 1)], degree, gamma),
         "odd sequence": kernel_of([float(k % 2) for k in range(degree + 1)], degree, gamma),
+        "unit gaussian": kernel_of("gaussian", degree, gamma, unit=True),
+        "unit polynomial": kernel_of("polynomial", degree, gamma, coef0=0.7, unit=True),
     }
 
 
@@ -82,8 +91,10 @@ def metric(multiset, coefficients):
 
 def row_factor(X, kernel):
     """s(x) of each row."""
-    Z = kernel.scale * np.asarray(X, dtype=np.float64)
-    return np.exp(-kernel.decay * (Z**2).sum(axis=1))
+    t = ((kernel.scale * np.asarray(X, dtype=np.float64)) ** 2).sum(axis=1)
+    if kernel.unit:
+        return sum(c / factorial(k) * t**k for k, c in enumerate(kernel.coefficients)) ** -0.5
+    return np.exp(-kernel.decay * t)
 
 
 class Basis:
@@ -124,7 +135,7 @@ def row_features(x, kernel):
     """(slots, values) of the monomials of a row's nonzeros, slots rising; x is {column: value}."""
     coordinates = sorted(j + 1 for j in x)
     z = {0: 1.0} | {j + 1: kernel.scale * float(v) for j, v in x.items()}
-    s = np.exp(-kernel.decay * sum(z[j] ** 2 for j in coordinates))
+    s = row_factor([list(x.values())], kernel)[0]
     chosen = multisets(coordinates, kernel.degree)
     values = [s * sqrt(metric(m, kernel.coefficients)) * prod(z[j] for j in m) for m in chosen]
     return [slot(m) for m in chosen], np.array(values)
