@@ -193,8 +193,8 @@ def choose_cells(X, n_cells, n_partitions, degree, random, *, compact=True, n_jo
         The rows.
     n_cells, n_partitions : int
         How many cells, at most, how many times. There are fewer where there are not as many different rows.
-    degree : int
-        Of the expansion.
+    degree : int or callable
+        Of the expansion. A function takes the cells, and returns it.
     random : RandomState
         It chooses the rows that k-means looks at.
     compact : bool, default=True
@@ -229,6 +229,8 @@ def choose_cells(X, n_cells, n_partitions, degree, random, *, compact=True, n_jo
         place, nonzeros = _places(X, cell, by, compact)
         divided.append((centres, by, place, (X, cell)))
         n_stored += nonzeros
+    if callable(degree):
+        degree = degree(Cells([Partition(use, centres, by, place) for centres, by, place, _ in divided], 1))
     nonzeros = round(n_stored / (n_partitions * X.shape[0]))
     # All forms of the rows alike: C relies on it.
     dense = not is_csr(X) and comb(n_features + degree, degree) < 2 * comb(nonzeros + degree, degree)

@@ -1,7 +1,7 @@
 """What the estimators share: from checked data to a trained model, and the model in the user's terms."""
 
 import warnings
-from math import isnan
+from math import comb, isnan
 from numbers import Integral
 
 import numpy as np
@@ -14,7 +14,7 @@ from ._auto_cells import auto_cells
 from ._cells import Cells, Sample, choose_cells
 from ._check import check_rows, learn_columns, look_at
 from ._checkpoint import Epochs, open_checkpoint, random_arrays, random_state, set_random_state
-from ._degree import BYTES, auto_degree
+from ._degree import BYTES, auto_degree, some_rows
 from ._dual import Dual, dual_start
 from ._expansion import Expansion, _positive, check_count, check_degree, check_normalize, padded, resolve_gamma
 from ._memory import check_memory
@@ -24,7 +24,7 @@ from ._predictor import LEAST, NotPlain, outputs
 from ._primal import Adagrad, Stream
 from ._problem import Problem, squared_norms
 from ._rotation import Rotation, choose_rotation
-from ._rows import Csr, Rows
+from ._rows import Csr, Rows, is_csr
 from ._shift import choose_shift
 from ._threads import check_jobs
 from ._train import SOLVERS, train
@@ -328,23 +328,21 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
             return isinstance(self.kernel, str) and self.kernel == "gaussian"
         return bool(self.normalize)
 
-    def _auto_degree(self, rows, y, weight, meaning, solver, gamma):
-        """What degree="auto" stands for, with these rows."""
+    def _auto_degree(self, rows, gamma, n_outputs, solver, place):
+        """What degree="auto" stands for, with these rows; `place` makes some of them what is walked."""
         check_memory(0, self.memory_limit, "nothing")
-        n_outputs = self._n_outputs(meaning)
+        some = place(some_rows(rows))
 
-        def fits(expansion, shift):
-            n_bytes = table_bytes(expansion.n_slots, n_outputs, rows.dtype, solver)
+        def fits(degree):
+            n_slots = comb(some.n_columns + degree, degree)
+            if some.cells is not None:
+                n_slots = sum(comb(n + degree, degree) for _, n in some.cells.tables())
+            n_bytes = table_bytes(n_slots, n_outputs, rows.dtype, solver)
             if self.memory_limit is None:
                 return n_bytes <= BYTES
-            return n_bytes + row_bytes(rows, shift, n_outputs, solver) <= self.memory_limit
+            return n_bytes + row_bytes(rows, None, n_outputs, solver) <= self.memory_limit
 
-        if weight is not None:
-            weight = _check_sample_weight(weight, rows, dtype=np.float64, ensure_non_negative=True)
-        of_classes, C = is_classifier(self), float(self.C)
-        return auto_degree(
-            rows, y, weight, fits, gamma=gamma, C=C, kernel=self.kernel, shift=self.shift, of_classes=of_classes
-        )
+        return auto_degree(self.kernel, gamma, some, fits)
 
     def _expand_rows(self, rows, y, sample_weight, meaning, random, solver, compact=True):
         """(the expansion, the shift or the cells) for the first rows that are seen."""
@@ -359,22 +357,25 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
     def _choose_expansion(self, rows, y, sample_weight, meaning, random, solver, compact):
         """The same with Taylor's weights."""
         gamma, degree = resolve_gamma(self.gamma, rows), self.degree
-        n_cells = self.n_cells
+        n_cells, n_outputs = self.n_cells, self._n_outputs(meaning)
         if not (isinstance(n_cells, str) and n_cells == "auto"):
             check_count("n_cells", n_cells)
         check_count("n_partitions", self.n_partitions)
         auto = isinstance(degree, str) and degree == "auto"
         if self.n_axes is not None:
-            return self._rotate(rows, random, gamma)
-        if n_cells == "auto" and not auto and self.kernel == "gaussian":
+            return self._rotate(rows, random, gamma, n_outputs, solver)
+        if n_cells == "auto" and self.kernel == "gaussian":
             n_cells = auto_cells(self, rows, y, sample_weight, random)
         if n_cells == 1:
             if auto:
-                degree = self._auto_degree(rows, y, sample_weight, meaning, solver, gamma)
+                # A shift depends on the degree only in whether dense rows are walked as such.
+                shift = choose_shift(rows, self.shift, self._expand(rows.shape[1], 1, gamma))
+                place = Rows if shift is None else shift.rows
+                degree = self._auto_degree(rows, gamma, n_outputs, solver, place)
+                if shift is not None and (shift.place is None or is_csr(rows)):
+                    return self._expand(rows.shape[1], degree, gamma), shift
             expansion = self._expand(rows.shape[1], degree, gamma)
             return expansion, choose_shift(rows, self.shift, expansion)
-        if auto:
-            raise ValueError(f'degree="auto" chooses for rows that are not in cells; n_cells is {n_cells}')
         if self.kernel != "gaussian" or not isinstance(self.shift, str) or self.shift != "auto":
             raise ValueError(
                 f"n_cells={self.n_cells} shifts the rows of each cell by its centre: that takes the Gaussian kernel "
@@ -384,26 +385,27 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
             rows,
             n_cells,
             self.n_partitions,
-            check_degree(degree),
+            (lambda cells: self._auto_degree(rows, gamma, n_outputs, solver, cells.rows)) if auto else check_degree(degree),
             random,
             compact=compact,
             n_jobs=check_jobs(self.n_jobs),
             memory_limit=self.memory_limit,
         )
-        return self._expand(cells.n_columns, degree, gamma), cells
+        return self._expand(cells.n_columns, cells.degree, gamma), cells
 
-    def _rotate(self, rows, random, gamma):
+    def _rotate(self, rows, random, gamma, n_outputs, solver):
         """(the expansion, the rotation) for the first rows that are seen."""
         check_count("n_axes", self.n_axes)
         by_hand = not isinstance(self.shift, str) or self.shift != "auto"
-        if self.kernel != "gaussian" or by_hand or self.n_cells != 1 or isinstance(self.degree, str):
+        if self.kernel != "gaussian" or by_hand or self.n_cells != 1:
             raise ValueError(
                 f"n_axes={self.n_axes} rotates rows about their mean: that takes the Gaussian kernel, "
-                f'shift="auto", a number as the degree and no cells; got kernel={self.kernel!r}, '
-                f"shift={self.shift!r}, degree={self.degree!r}, n_cells={self.n_cells}"
+                f'shift="auto" and no cells; got kernel={self.kernel!r}, shift={self.shift!r}, n_cells={self.n_cells}'
             )
-        rotation = choose_rotation(rows, self.n_axes, random)
-        return self._expand(rotation.axes.shape[1], self.degree, gamma), rotation
+        rotation, degree = choose_rotation(rows, self.n_axes, random), self.degree
+        if isinstance(degree, str) and degree == "auto":
+            degree = self._auto_degree(rows, gamma, n_outputs, solver, rotation.rows)
+        return self._expand(rotation.axes.shape[1], degree, gamma), rotation
 
     def _problem(self, rows, y, sample_weight, meaning, expansion, shift, unit=None, walk_dense=None):
         """Shifted rows, their targets and weights; rows of weight 0 are left out."""

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import gammainc
 
-from ._degree import TOLERANCE
+from ._plan_lost import TOLERANCE
 from ._memory import _readable
 
 USELESS = 0.75  # a share of the outputs: who loses more than this is advised against

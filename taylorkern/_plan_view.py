@@ -10,7 +10,7 @@ from scipy.special import gammainc
 from sklearn.base import is_classifier
 
 from ._cells import choose_cells
-from ._degree import SAMPLE, cut_shares, targets_of
+from ._plan_lost import SAMPLE, cut_shares, targets_of
 from ._expansion import Expansion
 from ._rotation import choose_rotation
 from ._rows import Rows, is_csr
@@ -106,14 +106,15 @@ class View:
     def kernels(self, degree):
         """The exact and the cut kernel of some pairs; between rows of different cells both are 0."""
         i, j = self.sample.pairs
-        scale2, series = self.sample.expansion.scale**2, Expansion(1, degree=degree, gamma=self.sample.gamma).series
+        scale2, gamma = self.sample.expansion.scale**2, self.sample.gamma
+        cut_kernel = Expansion(1, degree=degree, gamma=gamma, normalize=self.model._normalized).kernel_of
         exact, cut = [], []
         for form in self.forms:
             same = 1.0 if form.cell is None else form.cell[i] == form.cell[j]
-            norms = scale2 * (form.squares + form.beyond)
-            decay = np.exp(-(norms[i] + norms[j]) / 2)
+            t, beyond = scale2 * form.squares, scale2 * form.beyond
+            z = scale2 * _pair_products(form.X, i, j)
             exact.append(same * self.sample.exact)
-            cut.append(same * np.nan_to_num(series(scale2 * _pair_products(form.X, i, j)) * decay))
+            cut.append(same * cut_kernel(z, t[i], t[j], beyond[i], beyond[j]))
         return np.mean(exact, axis=0), np.mean(cut, axis=0)
 
     def shares(self, degrees):
@@ -124,5 +125,5 @@ class View:
             X, y = sample.looked_at[:SAMPLE], None if sample.y is None else sample.y[:SAMPLE]
             forms = [form.first(X.shape[0]) for form in self.forms]
         targets = None if y is None else targets_of(y, is_classifier(model))
-        known = {"gamma": sample.gamma, "C": float(model.C), "n_rows": sample.n_rows}
+        known = {"gamma": sample.gamma, "C": float(model.C), "n_rows": sample.n_rows, "normalize": model._normalized}
         return cut_shares(X, targets, degrees, **known, forms=forms)

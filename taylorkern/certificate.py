@@ -279,7 +279,7 @@ class Ends:
             return Bounds(low, high, low, unknown, float(low.sum()), NAN, factor, theta)
         ends = []
         for errors in (STANDARD_ERRORS, 0):
-            guess = np.clip(half * norm2 + estimate + errors * stderr, kept2, most)
+            guess = np.clip(kept2 + estimate + errors * stderr, kept2, most)
             ends.append(np.maximum(_extreme(THETAS, self.dual_terms, guess, 1)[0], low))
         of_all = max(float(ends[1].sum() - STANDARD_ERRORS * of_sum), float(low.sum()))
         return Bounds(low, high, ends[0], stderr, of_all, float(of_sum), factor, theta)
@@ -436,7 +436,7 @@ def _gone(expansion, squares, dtype):
 
 
 def sampled_sums(problem, alpha, forms, random):
-    """Unbiased estimates of |sum_i alpha_ik y_ik psi(x_i)|^2 less the same with phi(x_i), for each problem.
+    """Unbiased estimates of |sum_i alpha_ik y_ik Pperp psi(x_i)|^2, for each problem.
 
     Returns them, their standard errors, and the standard error of their sum. Rows are drawn with probabilities
     proportional to the norms of their alphas, in independent blocks; the mean over the pairs of different draws in a
@@ -486,8 +486,8 @@ def _products_of_sums(problem, alpha, size, forms, rows):
 
 
 def _cuts(problem, form, residuals, rows):
-    """K - K~ of all pairs in each block (each line) of rows, in one form of them."""
-    expansion = problem.expansion
+    """K - K~ of all pairs in each block (each line) of rows, in one form of them; not of unit rows."""
+    expansion = problem.expansion.projected() if problem.expansion.normalize else problem.expansion
     z = whole = _products(form, expansion, rows)
     if problem.whole is not None:
         whole = np.stack([_whole_products(problem.whole[some], expansion) for some in rows])
@@ -523,12 +523,10 @@ def _whole_products(X, expansion):
 def _cut(expansion, z, beyond, whole, residuals):
     """K - K~ of all pairs in blocks of rows with these inner products, of what is walked and of the whole rows."""
     t, norms = (np.diagonal(products, axis1=1, axis2=2) for products in (z, whole))
-    decay = 0.5 if expansion.normalize else expansion.decay
     with np.errstate(over="ignore", invalid="ignore"):
-        exact = np.exp(whole - decay * (norms[:, :, None] + norms[:, None]))
+        exact = np.exp(whole - expansion.decay * (norms[:, :, None] + norms[:, None]))
     cut = expansion.kernel_of(z, t[:, :, None], t[:, None], beyond[:, :, None], beyond[:, None])
-    if not expansion.normalize:
-        gone = residuals >= 1  # they have no features
-        cut[gone] = 0
-        cut.swapaxes(1, 2)[gone] = 0
+    gone = residuals >= 1  # they have no features
+    cut[gone] = 0
+    cut.swapaxes(1, 2)[gone] = 0
     return exact - cut

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from . import _core
 from ._check import check_rows, learn_columns
-from ._degree import BYTES, auto_degree
+from ._degree import BYTES, auto_degree, some_rows
 from ._expansion import Expansion, check_normalize, passes, resolve_gamma
 from ._memory import check_memory
 from ._rows import Rows
@@ -50,8 +50,8 @@ class TaylorFeatures(TransformerMixin, ModelFileMixin, BaseEstimator):
     Parameters
     ----------
     degree : int or "auto", default=3
-        The degree r at which the series is cut. "auto" takes the least one that keeps most of the exact kernel, told
-        from a sample, among those whose features of the training rows fit into memory_limit (by default 1 GiB).
+        The degree r at which the series is cut. "auto" takes the least one that keeps 90 % of a row on average, as
+        `TaylorSVC` does, among those whose features of the training rows fit into memory_limit (by default 256 MiB).
     gamma : {"scale", "auto"} or float, default="scale"
         The bandwidth, with the meaning that it has in `sklearn.svm.SVC`.
     kernel : {"gaussian", "exponential", "polynomial"} or sequence of float, default="gaussian"
@@ -260,10 +260,10 @@ class TaylorFeatures(TransformerMixin, ModelFileMixin, BaseEstimator):
             check_memory(0, self.memory_limit, "nothing")
             limit, rows = BYTES if self.memory_limit is None else self.memory_limit, Rows(X)
 
-            def fits(expansion, shift):
-                return _cost(rows, expansion).bytes <= limit
+            def fits(degree):
+                return _cost(rows, Expansion(X.shape[1], degree=degree, gamma=gamma, kernel=self.kernel)).bytes <= limit
 
-            degree = auto_degree(X, None, None, fits, gamma=gamma, C=1.0, kernel=self.kernel, shift=None)
+            degree = auto_degree(self.kernel, gamma, Rows(some_rows(X)), fits)
         check_normalize(self.normalize)
         known = {"kernel": self.kernel, "coef0": self.coef0, "normalize": self.normalize}
         return Expansion(X.shape[1], degree=degree, gamma=gamma, **known)

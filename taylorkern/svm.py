@@ -41,10 +41,11 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
 
     Parameters
     ----------
-    degree : int or "auto", default=3
-        The degree r at which the kernel's series is cut. "auto" takes the least one up to 8 that the data needs, told
-        from a sample before training (see `taylorkern.plan`), within `memory_limit` (by default 1 GiB of tables) and
-        32768 monomials a row. Equal data give equal degrees; with `partial_fit` the first batch decides.
+    degree : int or "auto", default="auto"
+        The degree r at which the kernel's series is cut. "auto" takes the least one that keeps 90 % of the rows on
+        average, told by a closed form of X alone: at most so many that the median row has 1000 monomials (but at least
+        2), and that the tables fit into `memory_limit` (by default 256 MiB). With `partial_fit` the first batch
+        decides. Of the polynomial kernel, which is not cut, "auto" is 3.
     gamma : {"scale", "auto"} or float, default="scale"
         The bandwidth, with the meaning that it has in `sklearn.svm.SVC`, of the data as given.
     kernel : {"gaussian", "exponential", "polynomial"} or sequence of float, default="gaussian"
@@ -186,7 +187,7 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
     def __init__(
         self,
         *,
-        degree=3,
+        degree="auto",
         gamma="scale",
         kernel="gaussian",
         coef0=1.0,

@@ -26,7 +26,7 @@ class TaylorSVR(RegressorMixin, TaylorModel):
 
     Parameters
     ----------
-    degree : int or "auto", default=3
+    degree : int or "auto", default="auto"
         The degree r at which the kernel's series is cut; see `TaylorSVC`.
     gamma : {"scale", "auto"} or float, default="scale"
         The bandwidth, with the meaning that it has in `sklearn.svm.SVR`, of the data as given.
@@ -126,7 +126,7 @@ class TaylorSVR(RegressorMixin, TaylorModel):
     def __init__(
         self,
         *,
-        degree=3,
+        degree="auto",
         gamma="scale",
         kernel="gaussian",
         coef0=1.0,
