@@ -40,7 +40,7 @@ def judged(setting: str, records: list[Record]) -> Iterator[Row]:
     near = int((lost <= 1).sum())
     yield Row(setting, f"within 1 point or better, all {n} sets", peer, unit, near, n, 100 * near / n, " %")
     near = int(((lost <= 1) & ~warned).sum())
-    share = 100 * near / max(silent, 1)
+    share = 100 * near / silent if silent else 100.0
     yield Row(setting, "within 1 point, of those without a warning", peer, unit, near, silent, share, " %", at_least=90)
     far = int(((lost > 2) & ~warned).sum())
     yield Row(setting, "more than 2 points worse, and no warning", peer, unit, far, silent, far, "", at_most=0)
@@ -206,8 +206,10 @@ def main(arguments=None):
     parser.add_argument("--clock", choices=CLOCKS, default=STEADY, help=f"what to time by (default: {STEADY})")
     parser.add_argument("--json", metavar="FILE", help="write the figures there too")
     options = parser.parse_args(arguments)
-
-    bench, rows, records = Bench(options), [], []
+    try:
+        bench, rows, records = Bench(options), [], []
+    except ValueError as problem:
+        parser.error(str(problem))
     print_machine()
     print(f"{'quick run' if options.quick else 'full run'}, one thread, {options.clock} time {options.variant or ''}")
     try:
