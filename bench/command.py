@@ -64,7 +64,7 @@ class Bench:
     def files(self):
         """(training, test) rows as plain files."""
         for name, plain in (("adult", "a9a"), ("adult-test", "a9a.t")):
-            found = data._find(name, *data.SOURCES[name].files, self.directory)
+            found = data.find(name, *data.SOURCES[name].files, self.directory)
             with UNPACK.get(found.suffix, open)(found, "rb") as source, open(self.path(plain), "wb") as file:
                 for _, line in zip(range(self.sizes.rows), source, strict=False):
                     file.write(line)

@@ -39,7 +39,8 @@ class Source(NamedTuple):
 
     files: tuple[str, ...]
     origin: str
-    parse: Callable[..., tuple[sparse.csr_matrix | np.ndarray, np.ndarray]]
+    # None for a table of words and numbers, which pandas reads.
+    parse: Callable[..., tuple[sparse.csr_matrix | np.ndarray, np.ndarray]] | None
 
 
 class MissingData(Exception):
@@ -73,6 +74,24 @@ def parse_covertype(path):
     return sparse.csr_matrix(X), y
 
 
+def parse_dry_bean(path):
+    """Dry beans: sixteen numbers of very unequal scales, the label is the last column."""
+    table = parse_csv(path)
+    return table[:, :-1].astype(np.float64), table[:, -1]
+
+
+def parse_protein(path):
+    """Protein structures: nine numbers of very unequal scales, the last column is to be predicted."""
+    table = parse_csv(path).astype(np.float64)
+    return table[:, :-1], table[:, -1]
+
+
+def parse_csv(path):
+    """The cells of a table with one line of names above."""
+    with lzma.open(path, "rt") if path.suffix == ".xz" else open(path) as file:
+        return np.loadtxt(file, dtype=str, delimiter=",", skiprows=1)
+
+
 def parse_mnist(images, labels):
     """MNIST: grey levels divided by 255, labels 0 to 9."""
     with gzip.open(images) as file:
@@ -98,11 +117,13 @@ parse_adult = partial(parse_svmlight, n_features=123)  # columns of 0 and 1, lab
 parse_letter = partial(parse_svmlight, n_features=16)
 parse_dna = partial(parse_svmlight, n_features=180)
 parse_ijcnn1 = partial(parse_svmlight, n_features=22)  # labels -1 and 1
+parse_mushrooms = partial(parse_svmlight, n_features=112)
 parse_abalone = partial(parse_svmlight, n_features=8)
 
 SOURCES = {
     "adult": Source(("a9a",), "LIBSVM's data page, binary classification, a9a", parse_adult),
     "adult-test": Source(("a9a.t",), "LIBSVM's data page, binary classification, a9a (testing)", parse_adult),
+    "adult-table": Source(("adult.train.csv", "adult.test.csv"), "the UCI repository, Adult, with names", None),
     "letter": Source(("letter.scale",), "LIBSVM's data page, multi-class, letter", parse_letter),
     "letter-test": Source(("letter.scale.t",), "LIBSVM's data page, multi-class, letter (testing)", parse_letter),
     "pendigits": Source(("pendigits",), "LIBSVM's data page, multi-class, pendigits", parse_pendigits),
@@ -113,6 +134,13 @@ SOURCES = {
     "ijcnn1": Source(("ijcnn1",), "LIBSVM's data page, binary classification, ijcnn1", parse_ijcnn1),
     "ijcnn1-test": Source(("ijcnn1.t",), "LIBSVM's data page, binary classification, ijcnn1 (testing)", parse_ijcnn1),
     "abalone": Source(("abalone_scale",), "LIBSVM's data page, regression, abalone", parse_abalone),
+    "mushrooms": Source(("mushrooms",), "LIBSVM's data page, binary classification, mushrooms", parse_mushrooms),
+    "dry-bean": Source(("dry-bean.csv",), "the UCI repository, Dry Bean", parse_dry_bean),
+    "protein": Source(
+        ("protein-casp.csv",),
+        "the UCI repository, Physicochemical Properties of Protein Tertiary Structure",
+        parse_protein,
+    ),
     "covertype": Source(("covtype.data.gz",), "the UCI repository, Covertype", parse_covertype),
     "mnist": Source(
         ("train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz"), "the MNIST database, training set", parse_mnist
@@ -138,7 +166,7 @@ def load(name, directory):
     if name == "speech":
         return Data(synthetic_speech(), None)
     source = SOURCES[name]
-    paths = [_find(name, file, directory) for file in source.files]
+    paths = [find(name, file, directory) for file in source.files]
     cached = _cache_directory() / f"{name}-{_key(paths)}.npz"
     if cached.exists():
         with np.load(cached) as saved:
@@ -189,6 +217,37 @@ def sample(X, n_rows, *, again=False, seed=0):
     return X[np.resize(order, n_rows) if again else order[:n_rows]]
 
 
+def find(name, file, directory):
+    """The path of a file of a data set, plain or packed, in the directory or one of its folders."""
+    origin = f"{name} needs the file {file} ({SOURCES[name].origin})"
+    if not directory:
+        raise MissingData(f"{origin}: name its directory by --data DIR or ${ENVIRONMENT}")
+    for folder in ("", "extra", "tables"):
+        for ending in ("", ".xz", ".bz2"):
+            path = Path(directory) / folder / (file + ending)
+            if path.is_file():
+                return path
+    raise MissingData(f"{origin}, which is not in {directory}")
+
+
+def remember(name, key, work):
+    """The numbers that `work` returns, a dictionary by name; from the cache where it was done for an equal key."""
+    cached = _cache_directory() / f"{name}-{sha256(repr(key).encode()).hexdigest()[:16]}.npz"
+    if not cached.exists():
+        _save(cached, **work())
+    with np.load(cached) as saved:
+        return {field: saved[field].item() for field in saved}
+
+
+def fingerprint(X):
+    """A word that changes with the content of an array or a CSR matrix."""
+    parts = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
+    found = sha256(repr((X.shape, [part.dtype.str for part in parts])).encode())
+    for part in parts:
+        found.update(np.ascontiguousarray(part))
+    return found.hexdigest()
+
+
 def add_argument(parser):
     """The option --data of every benchmark that reads data sets."""
     parser.add_argument(
@@ -197,18 +256,6 @@ def add_argument(parser):
         default=os.environ.get(ENVIRONMENT),
         help=f"the directory of the data sets (default: ${ENVIRONMENT})",
     )
-
-
-def _find(name, file, directory):
-    origin = f"{name} needs the file {file} ({SOURCES[name].origin})"
-    if not directory:
-        raise MissingData(f"{origin}: name its directory by --data DIR or ${ENVIRONMENT}")
-    for folder in (Path(directory), Path(directory) / "extra"):
-        for ending in ("", ".xz", ".bz2"):
-            path = folder / (file + ending)
-            if path.is_file():
-                return path
-    raise MissingData(f"{origin}, which is not in {directory}")
 
 
 def _key(paths):

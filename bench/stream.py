@@ -90,7 +90,7 @@ class Bench:
 
     def adult(self):
         """a: Adult, from a plain file."""
-        found = data._find("adult", *data.SOURCES["adult"].files, self.directory)
+        found = data.find("adult", *data.SOURCES["adult"].files, self.directory)
         with tempfile.TemporaryDirectory() as directory:
             path = os.path.join(directory, "adult")
             with UNPACK.get(found.suffix, open)(found, "rb") as packed, open(path, "wb") as file:
