@@ -9,15 +9,15 @@ from math import comb
 import numpy as np
 from scipy.special import gammainc
 
-from ._expansion import MAX_INDEX, Expansion
+from ._expansion import MAX_DEGREE, MAX_INDEX, Expansion
 from ._rows import is_csr
 
 SAMPLE = 2**11  # rows, evenly spread
-TOLERANCE = 0.1  # of the mean share that is cut
+TOLERANCE = 1e-3  # of the mean share that is cut
 # Monomials of the median row beyond degree 2; and bytes of tables where no memory_limit is set: a number that does not
 # change with what the machine happens to have free. bench.parity shows what they trade.
 MONOMIALS, BYTES = 1000, 2**28
-LEAST, MOST = 2, 40
+LEAST = 2
 UNCUT = 3  # of the polynomial kernel: that of scikit-learn
 
 
@@ -58,7 +58,7 @@ def auto_degree(kernel, gamma, rows, fits):
     typical = int(np.median(lengths)) if lengths else 0
     t = 2 * gamma * np.concatenate([form.squares()[0] for form in forms])
     degree = 1
-    for next_degree in range(LEAST, MOST + 1):
+    for next_degree in range(LEAST, MAX_DEGREE + 1):
         if next_degree > LEAST and comb(typical + next_degree, next_degree) > MONOMIALS:
             break
         if comb(rows.n_columns + next_degree, next_degree) > MAX_INDEX or not fits(next_degree):

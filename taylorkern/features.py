@@ -50,7 +50,7 @@ class TaylorFeatures(TransformerMixin, ModelFileMixin, BaseEstimator):
     Parameters
     ----------
     degree : int or "auto", default=3
-        The degree r at which the series is cut. "auto" takes the least one that keeps 90 % of a row on average, as
+        The degree r at which the series is cut. "auto" takes the least one that keeps nearly all of the rows, as
         `TaylorSVC` does, among those whose features of the training rows fit into memory_limit (by default 256 MiB).
     gamma : {"scale", "auto"} or float, default="scale"
         The bandwidth, with the meaning that it has in `sklearn.svm.SVC`.

@@ -42,8 +42,8 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
     Parameters
     ----------
     degree : int or "auto", default="auto"
-        The degree r at which the kernel's series is cut. "auto" takes the least one that keeps 90 % of the rows on
-        average, told by a closed form of X alone: at most so many that the median row has 1000 monomials (but at least
+        The degree r at which the kernel's series is cut. "auto" is the least one that cuts a thousandth of the rows'
+        norm at most, told by a closed form of X alone; but no higher than that the median row has 1000 monomials (or
         2), and that the tables fit into `memory_limit` (by default 256 MiB). With `partial_fit` the first batch
         decides. Of the polynomial kernel, which is not cut, "auto" is 3.
     gamma : {"scale", "auto"} or float, default="scale"
