@@ -42,7 +42,7 @@ class Expansion:
     coef0 : float
         The constant of the polynomial kernel.
     weights : sequence of float, default=None
-        Of the Gaussian kernel: c_0 .. c_r in place of Taylor's, which are 1.
+        Of the Gaussian kernel: c_0 .. c_r in place of Taylor's, which are 1. Only model files of version 2 have such.
     """
 
     def __init__(self, n_columns, *, degree, gamma, kernel="gaussian", coef0=1.0, weights=None):
@@ -75,10 +75,6 @@ class Expansion:
     def grow(self, n_columns):
         """The same with more columns."""
         return _rebuild(n_columns, self.degree, self.gamma, self.kernel, self.coef0, self.weights)
-
-    def weighted(self, weights):
-        """The same with other weights of the degrees."""
-        return _rebuild(self.n_columns, self.degree, self.gamma, self.kernel, self.coef0, weights)
 
     def monomials(self, n_nonzeros):
         """The number of nonzero monomials of a row, exactly."""

@@ -28,7 +28,6 @@ from ._rows import Csr, Rows
 from ._shift import choose_shift
 from ._threads import check_jobs
 from ._train import SOLVERS, train
-from ._weights import fitted_weights
 from .certificate import certify, interrupted_certificate
 from .model_file import ModelFileMixin
 
@@ -337,16 +336,6 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
 
     def _expand_rows(self, rows, y, sample_weight, meaning, random, solver, compact=True):
         """(the expansion, the shift or the cells) for the first rows that are seen."""
-        check_choice("weights", self.weights, ("taylor", "fitted"))
-        if self.weights == "fitted" and self.kernel != "gaussian":
-            raise ValueError(f'weights="fitted" is for the Gaussian kernel; got kernel={self.kernel!r}')
-        expansion, shift = self._choose_expansion(rows, y, sample_weight, meaning, random, solver, compact)
-        if self.weights == "fitted":
-            expansion = expansion.weighted(fitted_weights(expansion, shift, rows, random))
-        return expansion, shift
-
-    def _choose_expansion(self, rows, y, sample_weight, meaning, random, solver, compact):
-        """The same with Taylor's weights."""
         gamma, degree = resolve_gamma(self.gamma, rows), self.degree
         n_cells = self.n_cells
         if not (isinstance(n_cells, str) and n_cells == "auto"):

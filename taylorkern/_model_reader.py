@@ -14,9 +14,11 @@ from ._safetensors import CHUNK, DTYPES, parse
 from ._shift import Shift
 from .certificate import Certificate
 
-FORMAT, FORMAT_VERSION = "taylorkern model", 2
+FORMAT, FORMAT_VERSION = "taylorkern model", 3
 # Parameters that files before some version of the format may lack, {name: version}: they have their defaults then.
-LATER: dict[str, int] = {"n_cells": 2, "n_partitions": 2, "n_axes": 2, "weights": 2, "n_jobs": 2}
+LATER: dict[str, int] = {"n_cells": 2, "n_partitions": 2, "n_axes": 2, "n_jobs": 2}
+# Parameters that are gone, {name: the last version of the format with it}: what it did is in the facts and tensors.
+GONE: dict[str, int] = {"weights": 2}
 HISTORY = ("epoch", "seconds", "primal", "dual", "active", "primal_seen")
 N_CERTIFICATE = 11  # numbers of a certificate
 MAX_FLOAT = float(np.finfo(np.float64).max)  # Python's, with which integers of any size compare
@@ -151,6 +153,7 @@ class _Decoder:
 
     def _parameters(self, known, version):
         given = self._fact("parameters", dict)
+        given = {name: value for name, value in given.items() if version > GONE.get(name, 0)}
         known = given if known is None else known
         for name in given:
             if name not in known:

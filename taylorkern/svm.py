@@ -77,11 +77,6 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
         Rows are expanded along so many of their principal axes; what lies beyond those only counts for the norm of a
         row. For long rows, such as images, whose monomials are too many: the Gaussian kernel does not change when rows
         are rotated, and most of them lies along the first axes. The names of monomials are then those of axes.
-    weights : {"taylor", "fitted"}, default="taylor"
-        How much each degree of the expansion counts. "fitted" are the weights that come closest to the Gaussian kernel
-        between rows of the data, at the same cost: they make up for some of what was cut. The kernel is then no longer
-        a projection of the Gaussian one, and the certificate is about this kernel itself: it proves nothing about the
-        exact Gaussian SVM.
     multi_class : {"ovr", "crammer_singer", "multinomial"}, default="ovr"
         What is trained when there are more than two classes. "ovr": each class against the rest. "crammer_singer": the
         hinge loss of Crammer and Singer, one problem for all classes. "multinomial": their cross entropy, with
@@ -193,7 +188,6 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
         n_cells=1,
         n_partitions=1,
         n_axes=None,
-        weights="taylor",
         multi_class="ovr",
         class_weight=None,
         tol=1e-3,
@@ -216,7 +210,6 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
         self.n_cells = n_cells
         self.n_partitions = n_partitions
         self.n_axes = n_axes
-        self.weights = weights
         self.multi_class = multi_class
         self.class_weight = class_weight
         self.tol = tol

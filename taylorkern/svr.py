@@ -49,8 +49,6 @@ class TaylorSVR(RegressorMixin, TaylorModel):
         Cells, and how many times rows are divided into them; see `TaylorSVC`.
     n_axes : int, default=None
         The number of principal axes; see `TaylorSVC`.
-    weights : {"taylor", "fitted"}, default="taylor"
-        How much each degree counts; see `TaylorSVC`.
     center : bool, default=True
         Whether the (weighted) mean of the targets is subtracted before training, and added to predictions.
     tol : float, default=1e-3
@@ -136,7 +134,6 @@ class TaylorSVR(RegressorMixin, TaylorModel):
         n_cells=1,
         n_partitions=1,
         n_axes=None,
-        weights="taylor",
         center=True,
         tol=1e-3,
         max_iter=1000,
@@ -159,7 +156,6 @@ class TaylorSVR(RegressorMixin, TaylorModel):
         self.n_cells = n_cells
         self.n_partitions = n_partitions
         self.n_axes = n_axes
-        self.weights = weights
         self.center = center
         self.tol = tol
         self.max_iter = max_iter

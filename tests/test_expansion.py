@@ -223,3 +223,10 @@ def test_pickled_expansions_are_the_same():
         assert (again.n_slots, again.gamma, again.kernel) == (expansion.n_slots, expansion.gamma, expansion.kernel)
         assert again.coefficients == expansion.coefficients
         assert again.features.n_slots == expansion.n_slots
+
+
+def test_weights_are_for_the_gaussian_kernel():
+    with pytest.raises(ValueError, match="for the Gaussian kernel"):
+        Expansion(2, degree=2, gamma=1.0, kernel="exponential", weights=(1.0, 1.0, 1.0))
+    with pytest.raises(ValueError, match="must be finite numbers >= 0; got -1"):
+        Expansion(2, degree=2, gamma=1.0, weights=(1.0, -1.0, 1.0))
