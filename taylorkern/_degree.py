@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 from sklearn.utils.random import sample_without_replacement
 
-from ._expansion import MAX_INDEX, MAX_ROW_MONOMIALS, Expansion
+from ._expansion import MAX_INDEX, MAX_ROW_MONOMIALS, Expansion, canonical_kernel
 from ._rows import Rows
 from ._shift import choose_shift
 
@@ -148,7 +148,7 @@ def auto_degree(X, y, weight, fits, *, gamma, C, kernel, shift, of_classes=False
     degree : int
         At least 1, whether or not that can be afforded.
     """
-    if not isinstance(kernel, str) or kernel not in ("gaussian", "exponential"):
+    if not isinstance(kernel, str) or canonical_kernel(kernel) not in ("gaussian", "exponential"):
         raise ValueError(f'degree="auto" is for kernels that are cut, gaussian and exponential; got kernel={kernel!r}')
     n_columns = X.shape[1]
     used = np.arange(X.shape[0]) if weight is None else np.flatnonzero(weight)

@@ -1,13 +1,13 @@
 """What the estimators share: from checked data to a trained model, and the model in the user's terms."""
 
 import warnings
-from math import isnan
+from math import inf, isnan
 from numbers import Integral
 
 import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_consistent_length, check_random_state
+from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from ._auto_cells import auto_cells
@@ -16,13 +16,14 @@ from ._check import check_rows, learn_columns, look_at
 from ._checkpoint import Epochs, open_checkpoint, random_arrays, random_state, set_random_state
 from ._degree import BYTES, auto_degree
 from ._dual import Dual, dual_start
-from ._expansion import Expansion, _positive, check_count, check_degree, padded, resolve_gamma
+from ._expansion import Expansion, _positive, canonical_kernel, check_count, check_degree, padded, resolve_gamma
 from ._memory import check_memory
 from ._monomials import in_user_order, shifted_name, strongest, strongest_in_cells
 from ._observe import FRAMES, CallbackSupportMixin, Observer
 from ._predictor import LEAST, NotPlain, outputs
 from ._primal import Adagrad, Stream
 from ._problem import Problem, squared_norms
+from ._random import fixed_random_state
 from ._rotation import Rotation, choose_rotation
 from ._rows import Csr, Rows
 from ._shift import choose_shift
@@ -99,7 +100,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         )
         with observer.watching():
             epochs = Epochs(store, saved, began) if store else None
-            outcome = train(solver, tol=self.tol, max_iter=self.max_iter, observer=observer, epochs=epochs)
+            outcome = train(solver, tol=self.tol, max_iter=self._most_epochs, observer=observer, epochs=epochs)
         if outcome.n_iter == 0:
             raise KeyboardInterrupt
         alpha, norm2 = solver.point()
@@ -137,7 +138,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         first = not hasattr(self, "_table")
         rows, y_checked = self._check_data(X, y)
         meaning = learn(y_checked, first)
-        random = check_random_state(self.random_state)
+        random = fixed_random_state(self.random_state)
         if first:
             expansion, shift = self._expand_rows(
                 rows, y_checked, sample_weight, meaning, random, "adagrad", compact=False
@@ -194,7 +195,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         self._check_memory(rows, self._expansion, self._shift, meaning, solver="dual")
         rows = rows.astype(self._table.dtype, copy=False)
         problem = self._problem(rows, y_checked, sample_weight, meaning, self._expansion, self._shift)
-        random = check_random_state(self.random_state)
+        random = fixed_random_state(self.random_state)
         w = self._trained_weights(problem)
         margins = problem.margins(w)
         norm2 = problem.per_problem(squared_norms(w)[: problem.n_outputs])
@@ -215,6 +216,11 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
     def _weights(self):
         """The model as weights of features."""
         return self._expansion.to_weights(self._table.copy(), self._cells)
+
+    @property
+    def _most_epochs(self):
+        """What `max_iter` says: infinity for -1."""
+        return inf if self.max_iter == -1 else self.max_iter
 
     @property
     def n_cells_(self):
@@ -283,7 +289,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         _positive("tol", self.tol)
         check_choice("solver", self.solver, SOLVERS)
         self._check_own_parameters()
-        check_count("max_iter", self.max_iter)
+        _check_max_iter(self.max_iter)
         for name in ("grow", "warm_start"):
             if not isinstance(getattr(self, name), bool | np.bool_):
                 raise ValueError(f"{name} must be True or False; got {getattr(self, name)!r}")
@@ -344,7 +350,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         auto = isinstance(degree, str) and degree == "auto"
         if self.n_axes is not None:
             return self._rotate(rows, random, gamma)
-        if n_cells == "auto" and not auto and self.kernel == "gaussian":
+        if n_cells == "auto" and not auto and canonical_kernel(self.kernel) == "gaussian":
             n_cells = auto_cells(self, rows, y, sample_weight, random)
         if n_cells == 1:
             if auto:
@@ -353,7 +359,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
             return expansion, choose_shift(rows, self.shift, expansion)
         if auto:
             raise ValueError(f'degree="auto" chooses for rows that are not in cells; n_cells is {n_cells}')
-        if self.kernel != "gaussian" or not isinstance(self.shift, str) or self.shift != "auto":
+        if canonical_kernel(self.kernel) != "gaussian" or not isinstance(self.shift, str) or self.shift != "auto":
             raise ValueError(
                 f"n_cells={self.n_cells} shifts the rows of each cell by its centre: that takes the Gaussian kernel "
                 f'and shift="auto"; got kernel={self.kernel!r}, shift={self.shift!r}'
@@ -374,7 +380,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         """(the expansion, the rotation) for the first rows that are seen."""
         check_count("n_axes", self.n_axes)
         by_hand = not isinstance(self.shift, str) or self.shift != "auto"
-        if self.kernel != "gaussian" or by_hand or self.n_cells != 1 or isinstance(self.degree, str):
+        if canonical_kernel(self.kernel) != "gaussian" or by_hand or self.n_cells != 1 or isinstance(self.degree, str):
             raise ValueError(
                 f"n_axes={self.n_axes} rotates rows about their mean: that takes the Gaussian kernel, "
                 f'shift="auto", a number as the degree and no cells; got kernel={self.kernel!r}, '
@@ -501,6 +507,11 @@ def row_bytes(rows, shift, n_outputs, solver):
     """What else training takes: for each row while it works, and for the shifted rows."""
     n_bytes = rows.shape[0] * (ROW_BYTES + OUTPUT_BYTES[solver] * n_outputs)
     return n_bytes if shift is None else n_bytes + shift.bytes(rows)
+
+
+def _check_max_iter(value):
+    if isinstance(value, bool) or not isinstance(value, Integral) or (value < 1 and value != -1):
+        raise ValueError(f"max_iter must be an integer > 0, or -1 for no limit; got {value!r}")
 
 
 def check_choice(name, value, allowed):

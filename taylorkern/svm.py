@@ -47,7 +47,7 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
         32768 monomials a row. Equal data give equal degrees; with `partial_fit` the first batch decides.
     gamma : {"scale", "auto"} or float, default="scale"
         The bandwidth, with the meaning that it has in `sklearn.svm.SVC`, of the data as given.
-    kernel : {"gaussian", "exponential", "polynomial"} or sequence of float, default="gaussian"
+    kernel : {"gaussian", "rbf", "exponential", "polynomial", "poly"} or sequence of float, default="gaussian"
         See `TaylorFeatures`.
     coef0 : float, default=1.0
         The constant of the polynomial kernel; others ignore it.
@@ -89,7 +89,7 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
         Training stops when the gap is at most tol times the primal objective, for each class. "adagrad", which has no
         gap, stops when the objective falls by less than this share in each of two epochs.
     max_iter : int, default=1000
-        Epochs at most.
+        Epochs at most; -1 means no limit.
     grow : bool, default=False
         Whether `partial_fit` accepts rows with more columns than before.
     memory_limit : int, default=None
@@ -101,7 +101,8 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
     warm_start : bool, default=False
         Whether `fit` begins where the last one ended, when it had as many rows: with another C, for example.
     random_state : int, RandomState or None, default=None
-        The order in which rows are visited. Equal seeds give equal models, bit for bit.
+        The order in which rows are visited. Equal seeds give equal models, bit for bit. None stands for a fixed order:
+        equal data give equal models; other seeds give other orders.
     verbose : int, default=0
         1 shows a progress bar; with tqdm where that is installed (`pip install taylorkern[progress]`).
 

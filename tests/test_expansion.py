@@ -177,9 +177,9 @@ def test_polynomials_whose_coefficients_overflow_are_refused(coef0, degree):
         Expansion(1, degree=degree, gamma=1.0, kernel="polynomial", coef0=coef0)
 
 
-@pytest.mark.parametrize("kernel", ["rbf", "", None, 3, {1.0: 2}, True])
+@pytest.mark.parametrize("kernel", ["sigmoid", "", None, 3, {1.0: 2}, True])
 def test_unknown_kernels_are_refused(kernel):
-    with pytest.raises(ValueError, match="kernel must be one of gaussian, exponential, polynomial or a sequence"):
+    with pytest.raises(ValueError, match="kernel must be one of gaussian, .* rbf, poly or a sequence"):
         Expansion(2, degree=2, gamma=1.0, kernel=kernel)
 
 

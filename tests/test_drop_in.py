@@ -1,0 +1,133 @@
+"""What users of scikit-learn's SVC rely on: its names, its limits, the same model twice."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from taylorkern import TaylorFeatures, TaylorOperator, TaylorSVC, TaylorSVR, kernel, load, plan, taylor_kernel
+from taylorkern._expansion import ALIASES, Expansion
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def rows(n_rows=120, n_columns=4, seed=0):
+    return np.random.default_rng(seed).normal(size=(n_rows, n_columns))
+
+
+def classes(X, n=2):
+    values = X[:, 0] + X[:, 1] * X[:, 2]
+    return np.searchsorted(np.quantile(values, np.arange(1, n) / n), values)
+
+
+# Names of kernels.
+
+
+@pytest.mark.parametrize(("alias", "name"), ALIASES.items())
+def test_scikit_learns_names_of_kernels_mean_ours(tmp_path, alias, name):
+    X = rows()
+    y = classes(X)
+    for estimator in (TaylorSVC, TaylorSVR):
+        settings = {"degree": 2, "gamma": 0.1, "max_iter": 3, "random_state": 0}
+        one, two = (estimator(kernel=each, **settings).fit(X, y) for each in (alias, name))
+        assert one.get_params()["kernel"] == alias and one._expansion.kernel == name
+        assert np.array_equal(one._table, two._table) and str(one.certificate_) == str(two.certificate_)
+        one.save(tmp_path / "model")
+        again = load(tmp_path / "model")
+        assert again.kernel == alias and again._expansion.kernel == name
+        assert np.array_equal(again.predict(X), two.predict(X))
+    one, two = (TaylorFeatures(degree=2, kernel=each).fit_transform(X).toarray() for each in (alias, name))
+    assert np.array_equal(one, two)
+    one, two = (TaylorOperator(X, degree=2, kernel=each) @ np.ones(15) for each in (alias, name))
+    assert np.array_equal(one, two)
+    assert np.array_equal(*(taylor_kernel(X, degree=2, kernel=each) for each in (alias, name)))
+    one, two = (Expansion(3, degree=2, gamma=1.0, kernel=each) for each in (alias, name))
+    assert one.__reduce__() == two.__reduce__()
+
+
+@pytest.mark.parametrize("settings", [{"n_cells": 3}, {"n_cells": "auto"}, {"n_axes": 2}, {"degree": "auto"}], ids=str)
+def test_rbf_is_as_good_as_gaussian_where_only_that_is_allowed(settings):
+    X = rows()
+    y = classes(X)
+    models = [TaylorSVC(**{"degree": 2, "kernel": each, **settings}).fit(X, y) for each in ("rbf", "gaussian")]
+    assert np.array_equal(models[0]._table, models[1]._table) and models[0].degree_ == models[1].degree_
+
+
+def test_kernel_error_and_plan_take_rbf():
+    X = rows()
+    settings = {"degree": 2, "gamma": 0.1, "n_pairs": 1000}
+    assert kernel.kernel_error(X, kernel="rbf", **settings) == kernel.kernel_error(X, kernel="gaussian", **settings)
+    assert plan(X, classes(X), degrees=[1, 2], kernel="rbf") is not None
+    with pytest.raises(ValueError, match="plan is for the gaussian kernel; got kernel='poly'"):
+        plan(X, classes(X), kernel="poly")
+    with pytest.raises(ValueError, match="kernel must be gaussian or exponential .* got 'poly'"):
+        kernel.kernel_error(X, kernel="poly", **settings)
+    with pytest.raises(ValueError, match="for kernels that are cut, gaussian and exponential; got kernel='poly'"):
+        TaylorSVC(kernel="poly", degree="auto").fit(X, classes(X))
+
+
+# No limit of epochs.
+
+
+@pytest.mark.parametrize("estimator", [TaylorSVC, TaylorSVR])
+@pytest.mark.parametrize("solver", ["dual", "adagrad"])
+@pytest.mark.parametrize("verbose", [0, 1])
+def test_max_iter_of_minus_one_is_no_limit(estimator, solver, verbose):
+    X = rows()
+    y = classes(X)
+    settings = {"degree": 2, "gamma": 0.1, "C": 100.0, "solver": solver, "random_state": 0, "tol": 1e-4}
+    free = estimator(max_iter=-1, verbose=verbose, **settings).fit(X, y)
+    bound = estimator(max_iter=10**6, **settings).fit(X, y)
+    assert np.array_equal(free._table, bound._table) and free.n_iter_ == bound.n_iter_ > 5
+
+
+@pytest.mark.parametrize("max_iter", [0, -2, -1.0, True, None, "1"])
+def test_other_limits_are_refused(max_iter):
+    with pytest.raises(ValueError, match=f"max_iter must be an integer > 0, or -1 for no limit; got {max_iter!r}"):
+        TaylorSVC(max_iter=max_iter).fit(rows(), classes(rows()))
+
+
+# The same model twice.
+
+
+@pytest.mark.parametrize("solver", ["dual", "pegasos", "adagrad"])
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"n_cells": 3, "n_partitions": 2}, {"n_cells": "auto"}, {"n_axes": 2}, {"loss": "other"}],
+    ids=str,
+)
+@pytest.mark.parametrize("estimator", [TaylorSVC, TaylorSVR])
+def test_equal_data_give_equal_models_without_a_seed(estimator, solver, settings):
+    X = rows(400)
+    y = classes(X, 3) if estimator is TaylorSVC else X[:, 0] * X[:, 1]
+    if "loss" in settings:
+        settings = {"loss": "log_loss" if estimator is TaylorSVC else "squared_error"}
+    models = []
+    for _ in range(2):
+        model = estimator(degree=2, gamma=0.2, solver=solver, max_iter=3, **settings)
+        models.append(model.fit(X, y))
+    assert np.array_equal(models[0]._table, models[1]._table)
+    assert str(models[0].certificate_) == str(models[1].certificate_)
+    certificates = [model.certify(X, y, max_iter=2) for model in models]
+    assert str(certificates[0]) == str(certificates[1])
+    other = estimator(degree=2, gamma=0.2, solver=solver, max_iter=3, random_state=1, **settings).fit(X, y)
+    assert not np.array_equal(models[0]._table, other._table)
+
+
+@pytest.mark.parametrize("solver", ["dual", "pegasos", "adagrad"])
+def test_equal_streams_give_equal_models_without_a_seed(solver):
+    X = rows(300)
+    batches = [(X[:100], classes(X)[:100]), (X[100:], classes(X)[100:])]
+    fitted = [TaylorSVC(degree=2, solver=solver).fit_stream(batches, epochs=2) for _ in range(2)]
+    assert np.array_equal(fitted[0]._table, fitted[1]._table)
+    parts = [TaylorSVC(degree=2), TaylorSVC(degree=2)]
+    for model in parts:
+        for X_part, y_part in batches:
+            model.partial_fit(X_part, y_part, classes=[0, 1])
+    assert np.array_equal(parts[0]._table, parts[1]._table)
+
+
+def test_kernel_error_is_the_same_twice():
+    X = sparse.csr_array(rows())
+    settings = {"degree": 2, "gamma": 0.1, "n_pairs": 1000}
+    assert kernel.kernel_error(X, **settings) == kernel.kernel_error(X, **settings)
+    assert kernel.kernel_error(X, **settings) != kernel.kernel_error(X, random_state=1, **settings)
