@@ -18,7 +18,7 @@ from ._degree import BYTES, auto_degree
 from ._dual import Dual, dual_start
 from ._expansion import Expansion, _positive, canonical_kernel, check_count, check_degree, padded, resolve_gamma
 from ._memory import check_memory
-from ._monomials import in_user_order, shifted_name, strongest, strongest_in_cells
+from ._monomials import column_shares, in_user_order, shifted_name, strongest, strongest_in_cells
 from ._observe import FRAMES, CallbackSupportMixin, Observer
 from ._predictor import LEAST, NotPlain, outputs
 from ._primal import Adagrad, Stream
@@ -265,6 +265,25 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
             return np.ascontiguousarray(np.concatenate(parts).T)
         place = None if self._shift is None else self._shift.place
         return np.ascontiguousarray(in_user_order(self._expansion, weights, place).T)
+
+    @property
+    def column_importance_(self):
+        """The share of |w|^2 in monomials with each of the user's columns."""
+        check_is_fitted(self)
+        weights = self._weights()[:, : self._n_tables]
+        weights = weights / (np.abs(weights).max() or 1.0)  # whose squares are neither too large nor too small
+        if self._cells is not None:
+            importance = np.zeros(self.n_features_in_)
+            for (slots, place), columns in zip(self._cells.places(), self._cells.columns(), strict=True):
+                importance[columns] += column_shares(self._expansion, weights[slots])[place]
+        else:
+            importance = column_shares(self._expansion, weights)
+            if isinstance(self._shift, Rotation):
+                importance = self._shift.axes**2 @ importance
+            elif self._shift is not None and self._shift.place is not None:
+                importance = importance[self._shift.place]
+        total = importance.sum()
+        return importance / total if total > 0 else importance
 
     def _top_monomials(self, k, outputs):
         """A table for each of some outputs."""

@@ -122,8 +122,13 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
         The number of monomials: C(n_features + r, r), or C(n_axes + r, r), or the sum over all cells.
     shift_ : ndarray of shape (n_features_in_,)
         What was subtracted from each column. With cells: for each partition an array of shape (cells, n_features_in_).
-    coef_ : ndarray of shape (1, n_slots_) or (n_classes, n_slots_)
+    monomial_coef_ : ndarray of shape (1, n_slots_) or (n_classes, n_slots_)
         The weights of the features that `TaylorFeatures` makes of the shifted rows; built when asked for.
+    column_importance_ : ndarray of shape (n_features_in_,)
+        One number >= 0 for each column: the share of |w|^2, over all classes and cells, that lies in monomials with it.
+        Each w_a^2 is divided among the columns of its monomial in proportion to their powers; the constant one is left
+        out. They add up to 1, unless all are 0. As with any weights, columns of another scale have another importance.
+        For `RFE` and `SelectFromModel`: `importance_getter="column_importance_"`.
     n_iter_ : int
         The number of epochs.
     history_ : dict of ndarray
@@ -426,7 +431,7 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
     # The model in the user's terms.
 
     @property
-    def coef_(self):
+    def monomial_coef_(self):
         """The weights of the features of the shifted rows, in the order of the user's columns."""
         return self._coefficients()
 
@@ -444,8 +449,8 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
         -------
         monomials : list of Monomial, or dict of such
             Named tuples (name, weight, share, powers), strongest first; the list prints as a table. `weight` is the
-            entry of `coef_`; `share` is in what part of the training rows the monomial is not zero. With more than two
-            classes and no label, a dict with such a list for each class.
+            entry of `monomial_coef_`; `share` is in what part of the training rows the monomial is not zero. With more
+            than two classes and no label, a dict with such a list for each class.
 
         Examples
         --------

@@ -88,8 +88,13 @@ class TaylorSVR(RegressorMixin, TaylorModel):
         What was subtracted from each column. With cells: for each partition an array of shape (cells, n_features_in_).
     offset_ : float or ndarray of shape (n_targets,)
         What was subtracted from the targets, and is added to predictions.
-    coef_ : ndarray of shape (n_slots_,) or (n_targets, n_slots_)
+    monomial_coef_ : ndarray of shape (n_slots_,) or (n_targets, n_slots_)
         The weights of the features that `TaylorFeatures` makes of the shifted rows; built when asked for.
+    column_importance_ : ndarray of shape (n_features_in_,)
+        One number >= 0 for each column: the share of |w|^2, over all targets and cells, that lies in monomials with it.
+        Each w_a^2 is divided among the columns of its monomial in proportion to their powers; the constant one is left
+        out. They add up to 1, unless all are 0. As with any weights, columns of another scale have another importance.
+        For `RFE` and `SelectFromModel`: `importance_getter="column_importance_"`.
     n_iter_ : int
         The number of epochs.
     history_ : dict of ndarray
@@ -263,7 +268,7 @@ class TaylorSVR(RegressorMixin, TaylorModel):
     # The model in the user's terms.
 
     @property
-    def coef_(self):
+    def monomial_coef_(self):
         """The weights of the features of the shifted rows, in the order of the user's columns."""
         coefficients = self._coefficients()
         return coefficients[0] if self._one_target else coefficients

@@ -95,7 +95,7 @@ def test_demo_tells_the_objective_of_the_paper(shown):
 
     model = shown.outcome.taylor
     losses = np.maximum(0, 1 - y * model.decision_function(X))
-    assert taylor == pytest.approx(lambda_ / 2 * np.sum(model.coef_**2) + losses.mean(), rel=1e-9)
+    assert taylor == pytest.approx(lambda_ / 2 * np.sum(model.monomial_coef_**2) + losses.mean(), rel=1e-9)
 
     svc = SVC(C=demo_module.C, gamma=demo_module.GAMMA).fit(X, y)
     K = rbf_kernel(X[svc.support_], gamma=demo_module.GAMMA)

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_selection import RFE, SelectFromModel
 
 from taylorkern import TaylorFeatures, TaylorOperator, TaylorSVC, TaylorSVR, kernel, load, plan, taylor_kernel
 from taylorkern._expansion import ALIASES, Expansion
@@ -131,3 +133,89 @@ def test_kernel_error_is_the_same_twice():
     settings = {"degree": 2, "gamma": 0.1, "n_pairs": 1000}
     assert kernel.kernel_error(X, **settings) == kernel.kernel_error(X, **settings)
     assert kernel.kernel_error(X, **settings) != kernel.kernel_error(X, random_state=1, **settings)
+
+
+# One number a column, and not one a monomial.
+
+
+MODELS = (
+    {},
+    {"shift": None},
+    {"solver": "adagrad"},
+    {"n_cells": 3, "n_partitions": 2},
+    {"n_axes": 2},
+    {"kernel": "poly", "shift": None},
+)
+
+
+def importance_by_hand(model):
+    """Monomial by monomial, in the user's order of columns."""
+    coef = np.atleast_2d(model.monomial_coef_).astype(np.float64)
+    axes = getattr(model, "axes_", np.eye(model.n_features_in_))  # [axes, columns]
+    total = np.zeros(model.n_features_in_)
+    if model._cells is None:
+        parts = [(slice(None), np.arange(len(axes)))]
+    else:
+        parts = list(zip((slots for slots, _ in model._cells.places()), model._cells.columns(), strict=True))
+    for slots, columns in parts:
+        for slot, weights in enumerate(coef[:, slots].T):
+            powers = model._expansion.powers_of(slot)
+            for j, power in powers.items():
+                total += (weights @ weights) * power / sum(powers.values()) * axes[columns[j]] ** 2
+    return total / total.sum()
+
+
+@pytest.mark.parametrize("settings", MODELS, ids=str)
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array, lambda X: X.astype(np.float32)])
+@pytest.mark.parametrize("kind", ["two", "three", "labels", "number", "numbers"])
+def test_column_importance_is_the_share_of_squared_weights(monkeypatch, settings, make, kind):
+    monkeypatch.setattr("taylorkern._monomials.CHUNK", 7)
+    X = rows(90, 5)
+    X[:, 1] = X[:, 1] > 1  # columns are renumbered by how often they are not 0
+    X[:, 3] = X[:, 3] > 0.5
+    y = {
+        "two": classes(X),
+        "three": classes(X, 3),
+        "labels": (X[:, :2] > 0).astype(int),
+        "number": X[:, 0] * X[:, 1],
+        "numbers": X[:, :3],
+    }[kind]
+    estimator = TaylorSVR if kind.startswith("number") else TaylorSVC
+    model = estimator(**{"degree": 3, "gamma": 0.2, "max_iter": 3, **settings}).fit(make(X), y)
+    importance = model.column_importance_
+    assert importance.shape == (5,) and importance.dtype == np.float64
+    assert (importance >= 0).all() and importance.sum() == pytest.approx(1)
+    assert np.allclose(importance, importance_by_hand(model), rtol=1e-5, atol=1e-9)
+
+
+def test_a_model_of_zeros_has_no_important_column():
+    X = rows()
+    model = TaylorSVR(degree=2).fit(X, np.ones(len(X)))
+    assert model.column_importance_.tolist() == [0.0] * 4
+    with pytest.raises(NotFittedError):
+        _ = TaylorSVC().column_importance_
+
+
+@pytest.mark.parametrize("place", ["dense", "sparse"])
+def test_columns_are_selected_by_their_importance(place):
+    X = rows(400, 6)
+    y = (X[:, 4] * X[:, 1] > 0).astype(int)
+    X = sparse.csr_array(X) if place == "sparse" else X
+    model = TaylorSVC(degree=2, gamma=0.1, C=10.0)
+    assert set(np.argsort(model.fit(X, y).column_importance_)[-2:]) == {1, 4}
+    chosen = RFE(model, n_features_to_select=2, importance_getter="column_importance_").fit(X, y)
+    assert np.flatnonzero(chosen.support_).tolist() == [1, 4]
+    assert chosen.predict(X).shape == y.shape and chosen.score(X, y) > 0.9
+    chosen = SelectFromModel(model, importance_getter="column_importance_").fit(X, y)
+    assert np.flatnonzero(chosen.get_support()).tolist() == [1, 4]
+
+
+@pytest.mark.parametrize("estimator", [TaylorSVC, TaylorSVR])
+def test_nothing_is_selected_by_weights_that_are_none_of_columns(estimator):
+    X = rows()
+    y = classes(X)
+    model = estimator(degree=2).fit(X, y)
+    assert not hasattr(model, "coef_") and not hasattr(model, "feature_importances_")
+    for selector in (RFE(model), SelectFromModel(model)):
+        with pytest.raises(ValueError, match="`coef_` or `feature_importances_`"):
+            selector.fit(X, y).transform(X)

@@ -147,7 +147,7 @@ def check_same(model, again, X=None):
         return
     assert equal(again.predict(X), model.predict(X))
     assert equal(again._outputs(X), model._outputs(X))
-    assert equal(again.coef_, model.coef_)
+    assert equal(again.monomial_coef_, model.monomial_coef_)
     assert str(again.top_monomials(7)) == str(model.top_monomials(7))
     if hasattr(model, "certificate_"):
         assert str(again.certificate_) == str(model.certificate_)
@@ -239,10 +239,10 @@ def test_loaded_models_train_on_as_the_saved_one(tmp_path, data, kind, solver):
     model, X, y = trained(data, kind, solver, warm_start=True, **settings)
     again = load(saved(model, tmp_path)).set_params(C=7.0)
     model = copy.deepcopy(model).set_params(C=7.0)
-    assert equal(again.fit(X, y).coef_, model.fit(X, y).coef_)
+    assert equal(again.fit(X, y).monomial_coef_, model.fit(X, y).monomial_coef_)
     for _ in range(2):
         again = load(saved(again, tmp_path))
-        assert equal(again.partial_fit(X, y).coef_, model.partial_fit(X, y).coef_)
+        assert equal(again.partial_fit(X, y).monomial_coef_, model.partial_fit(X, y).monomial_coef_)
 
 
 def test_models_grow_on_after_loading(tmp_path):
@@ -250,7 +250,7 @@ def test_models_grow_on_after_loading(tmp_path):
     y = targets(X, "four")
     model = TaylorSVC(degree=2, grow=True, random_state=0).partial_fit(X[:, :5], y, classes=range(4))
     again = load(saved(model, tmp_path))
-    assert equal(again.partial_fit(X, y).coef_, model.partial_fit(X, y).coef_)
+    assert equal(again.partial_fit(X, y).monomial_coef_, model.partial_fit(X, y).monomial_coef_)
     check_same(model, load(saved(model, tmp_path)), X)
 
 
@@ -847,7 +847,7 @@ def test_what_is_wrong_in_larger_files_is_named(change, message):
     X = sparse_rows()
     model = TaylorSVC(degree=2, warm_start=True, max_iter=2).fit(X, np.array(["no", "yes"])[targets(X, "two")])
     model.feature_names_in_ = np.array(list("abcdefg"), dtype=object)
-    assert equal(from_bytes(with_header(lambda header, payload: None, model)).coef_, model.coef_)
+    assert equal(from_bytes(with_header(lambda header, payload: None, model)).monomial_coef_, model.monomial_coef_)
     with pytest.raises(ValueError, match=message):
         from_bytes(with_header(change, model))
 
@@ -1193,7 +1193,7 @@ def test_subclasses_of_users_are_copied(tmp_path, way):
     again = COPIES[way](model)
     assert type(again) is Renamed and again.get_params() == {"bandwidth": 0.4, "rounds": 3}
     assert equal(again.predict(X), model.predict(X)) and equal(again.mean_, model.mean_) and again.note == ["mine"]
-    assert equal(clone(again).fit(X, targets(X, "two") == 1).coef_, model.coef_)
+    assert equal(clone(again).fit(X, targets(X, "two") == 1).monomial_coef_, model.monomial_coef_)
     with pytest.raises(ValueError, match="one of TaylorFeatures, TaylorSVC, TaylorSVR; got Renamed, a subclass"):
         model.save(tmp_path / "model")
 
