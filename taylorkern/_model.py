@@ -68,6 +68,10 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         """K."""
         raise NotImplementedError
 
+    def _count_support(self, targets, alpha, meaning):
+        """`n_support_`, from the targets of the support vectors and the dual point of all rows."""
+        raise NotImplementedError
+
     def _to_model(self, table, meaning):
         """The trained tables -> those that predict."""
         return table
@@ -121,6 +125,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
             "certificate_": certificate,
             "interrupted_": outcome.interrupted,
             "_alpha": alpha if self.warm_start else None,
+            "_support": self._find_support(problem, alpha, meaning),
             "_stream": solver.stream() if self.warm_start and self.solver == "adagrad" else None,
         }
         self.__dict__.pop("waiting_", None)
@@ -234,6 +239,26 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         if not isinstance(getattr(self, "_shift", None), Rotation):
             raise AttributeError(f"this {type(self).__name__} has no principal axes")
         return self._shift.axes.T
+
+    @property
+    def support_(self):
+        """The rows with a nonzero alpha, in the numbering of the rows that were given to `fit`."""
+        return self._known_support()[0]
+
+    @property
+    def n_support_(self):
+        """How many of them there are."""
+        return self._known_support()[1]
+
+    def _known_support(self):
+        check_is_fitted(self)
+        if self._support is None:
+            raise AttributeError(
+                f"this {type(self).__name__} has no support vectors: those are rows of a dual point, which solver="
+                '"dual" and "pegasos" have after fit or a whole fit_stream, and "adagrad" and partial_fit never have; '
+                "model files of versions 1 and 2 do not keep them"
+            )
+        return self._support
 
     @property
     def _cells(self):
@@ -417,12 +442,16 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
             used = weight > 0
             if not used.any():
                 raise ValueError("Sample weights must contain at least one non-zero number.")
+            used = np.flatnonzero(used)
             rows, targets, weight = rows[used], targets[used], weight[used]
+        else:
+            used = None
         n_jobs = check_jobs(self.n_jobs)
         given, every = rows, -(-rows.shape[0] // SAMPLE)
         rows = Rows(rows) if shift is None else shift.rows(rows, n_jobs)
         loss = self._loss(meaning)
         problem = Problem(rows, targets, weight, expansion, loss, float(self.C), n_jobs, unit, favour, walk_dense)
+        problem.used = used
         if isinstance(shift, Rotation):
             problem.whole = given
         if walk_dense is not None:  # of later chunks of a stream nobody asks for a sample
@@ -465,7 +494,17 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
             "_shift": shift,
             "_walk_dense": problem.rows.core.walk_dense,
             "_sample": problem.sample,
+            "_support": None,
         }
+
+    def _find_support(self, problem, alpha, meaning):
+        """(`support_`, `n_support_`) of a dual point; None where there is none."""
+        if alpha is None:
+            return None
+        rows = np.flatnonzero(alpha.any(axis=1))
+        counts = self._count_support(problem.y[rows], alpha, meaning)
+        rows = rows if problem.used is None else problem.used[rows]
+        return rows.astype(np.int32), np.asarray(counts, dtype=np.int32)
 
     def _grown(self, X, rows):
         """The expansion and shift for a batch, which may have more columns when `grow` is set."""

@@ -229,6 +229,7 @@ class _Decoder:
             "_walk_dense": walk_dense,
             "_sample": sample,
             "_alpha": None,
+            "_support": None,
             "_stream": None,
         }
         if "interrupted" in self.facts:
@@ -244,6 +245,9 @@ class _Decoder:
             if alpha.shape[1] not in widths:
                 raise ValueError(f"alpha has the shape {alpha.shape}, for {n_outputs} outputs")
             attributes["_alpha"] = alpha.read()
+        if "support" in self.tensors:
+            classes = meaning["classes_"] if of_classes else [None]
+            attributes["_support"] = self._support(len(classes), shared=meaning.get("_multilabel", False))
         tables = {"table": (n_outputs, 0.0)}
         if "stream" in self.facts:
             numbers = self._stream_numbers()
@@ -401,6 +405,17 @@ class _Decoder:
             raise ValueError(f"{name} has no rows")
         underflowed = _whole(table[:, -1], f"{name}, n_underflowed").tolist()
         return [_certificate(row, n) for row, n in zip(table.tolist(), underflowed, strict=True)]
+
+    def _support(self, n_counts, shared):
+        """(the numbers of the support vectors, how many each class has); shared: one may have several labels."""
+        rows = self._take("support", ("I32",), None).read()
+        counts = self._take("n_support", ("I32",), n_counts).read()
+        if (np.diff(rows, prepend=-1) <= 0).any():
+            raise ValueError("support does not rise from 0")
+        total = int(counts.sum(dtype=np.int64))
+        if counts.min() < 0 or counts.max() > len(rows) or total < len(rows) or not (shared or total == len(rows)):
+            raise ValueError(f"n_support does not count the {len(rows)} rows of support")
+        return rows, counts
 
     def _stream_numbers(self):
         numbers = self._fact("stream", list)

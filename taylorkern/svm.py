@@ -124,6 +124,11 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
         What was subtracted from each column. With cells: for each partition an array of shape (cells, n_features_in_).
     monomial_coef_ : ndarray of shape (1, n_slots_) or (n_classes, n_slots_)
         The weights of the features that `TaylorFeatures` makes of the shifted rows; built when asked for.
+    support_ : ndarray of int32 of shape (n_support,)
+        After "dual" and "pegasos": the numbers, rising, of the training rows with a nonzero alpha, for any of several
+        outputs. No other row has a part in the model. Rows of weight 0, which are left out, count in the numbering.
+    n_support_ : ndarray of int32 of shape (n_classes,)
+        How many of them each class has; with an indicator matrix, how many rows have a nonzero alpha for each label.
     column_importance_ : ndarray of shape (n_features_in_,)
         One number >= 0 for each column: the share of |w|^2, over all classes and cells, that lies in monomials with it.
         Each w_a^2 is divided among the columns of its monomial in proportion to their powers; the constant one is left
@@ -566,6 +571,12 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
         if one_by_one and not weights.all():
             raise ValueError(f"class_weight must be > 0 for each of several classes; got {self.class_weight!r}")
         return weights
+
+    def _count_support(self, targets, alpha, meaning):
+        if meaning["_multilabel"]:
+            return np.count_nonzero(alpha, axis=0)
+        positive = np.count_nonzero(targets > 0, axis=0)
+        return positive if len(positive) > 1 else [len(targets) - positive[0], positive[0]]
 
     def _to_model(self, table, meaning):
         """Of two classes that are trained together, the difference."""

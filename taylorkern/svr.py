@@ -90,6 +90,11 @@ class TaylorSVR(RegressorMixin, TaylorModel):
         What was subtracted from the targets, and is added to predictions.
     monomial_coef_ : ndarray of shape (n_slots_,) or (n_targets, n_slots_)
         The weights of the features that `TaylorFeatures` makes of the shifted rows; built when asked for.
+    support_ : ndarray of int32 of shape (n_support,)
+        After "dual" and "pegasos": the numbers, rising, of the training rows with a nonzero alpha, for any of several
+        targets. No other row has a part in the model. Rows of weight 0, which are left out, count in the numbering.
+    n_support_ : ndarray of int32 of shape (1,)
+        How many they are.
     column_importance_ : ndarray of shape (n_features_in_,)
         One number >= 0 for each column: the share of |w|^2, over all targets and cells, that lies in monomials with it.
         Each w_a^2 is divided among the columns of its monomial in proportion to their powers; the constant one is left
@@ -324,6 +329,9 @@ class TaylorSVR(RegressorMixin, TaylorModel):
 
     def _n_outputs(self, meaning):
         return meaning["_n_tables"]
+
+    def _count_support(self, targets, alpha, meaning):
+        return [len(targets)]
 
     def _loss(self, meaning):
         return regression_loss(self.loss, float(self.epsilon))

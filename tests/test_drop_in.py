@@ -1,10 +1,15 @@
 """What users of scikit-learn's SVC rely on: its names, its limits, the same model twice."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import RFE, SelectFromModel
+from sklearn.svm import SVC
 
 from taylorkern import TaylorFeatures, TaylorOperator, TaylorSVC, TaylorSVR, kernel, load, plan, taylor_kernel
 from taylorkern._expansion import ALIASES, Expansion
@@ -219,3 +224,115 @@ def test_nothing_is_selected_by_weights_that_are_none_of_columns(estimator):
     for selector in (RFE(model), SelectFromModel(model)):
         with pytest.raises(ValueError, match="`coef_` or `feature_importances_`"):
             selector.fit(X, y).transform(X)
+
+
+# Support vectors.
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("settings", [{}, {"n_cells": 3, "n_partitions": 2}, {"loss": "log_loss"}], ids=str)
+def test_no_other_row_has_a_part_in_the_model(make, settings):
+    X = rows(200)
+    y = classes(X)
+    X = make(X)
+    model = TaylorSVC(degree=2, gamma=0.1, C=10.0, tol=1e-9, warm_start=True, **settings).fit(X, y)
+    assert model.support_.dtype == model.n_support_.dtype == np.int32
+    assert np.array_equal(model.support_, np.flatnonzero(model._alpha[:, 0]))
+    assert model.n_support_.tolist() == np.bincount(y[model.support_], minlength=2).tolist()
+    if settings.get("loss"):
+        assert len(model.support_) == len(y)  # as a logistic regression has it
+        return
+    assert 0 < len(model.support_) < len(y)
+    if not settings:
+        model.set_params(shift=None).fit(X, y)
+        alone = clone(model).fit(X[model.support_], y[model.support_])
+        assert np.allclose(alone.decision_function(X), model.decision_function(X), rtol=0, atol=1e-3)
+
+
+def test_support_vectors_are_about_those_of_svc():
+    X = rows(200)
+    y = classes(X)
+    exact = SVC(gamma=0.05, C=10.0, tol=1e-6).fit(X, y)
+    model = TaylorSVC(degree=10, gamma=0.05, C=10.0, tol=1e-7, max_iter=-1).fit(X, y)
+    assert len(np.setxor1d(model.support_, exact.support_)) <= 0.1 * len(exact.support_)  # the bias differs
+    assert np.abs(model.n_support_ - exact.n_support_).max() <= 0.1 * len(exact.support_)
+
+
+@pytest.mark.parametrize("multi_class", ["ovr", "crammer_singer"])
+def test_support_vectors_of_several_classes(multi_class):
+    X = rows(200)
+    y = classes(X, 3)
+    model = TaylorSVC(degree=2, gamma=0.1, C=10.0, multi_class=multi_class, warm_start=True).fit(X, y)
+    assert np.array_equal(model.support_, np.flatnonzero(model._alpha.any(axis=1)))
+    assert model.n_support_.tolist() == np.bincount(y[model.support_], minlength=3).tolist()
+    two = TaylorSVC(degree=2, gamma=0.1, C=10.0, multi_class=multi_class).fit(X, y > 0)
+    assert two.n_support_.tolist() == np.bincount(y[two.support_] > 0, minlength=2).tolist()
+
+
+def test_support_vectors_of_labels_and_of_numbers():
+    X = rows(200)
+    Y = (X[:, :3] + 0.5 * X[:, 1:] > 0).astype(int)
+    model = TaylorSVC(degree=2, gamma=0.1, warm_start=True).fit(X, Y)
+    assert np.array_equal(model.support_, np.flatnonzero(model._alpha.any(axis=1)))
+    assert model.n_support_.tolist() == np.count_nonzero(model._alpha, axis=0).tolist()
+    for y in (X[:, 0], X[:, :2]):
+        model = TaylorSVR(degree=2, gamma=0.1, warm_start=True, epsilon=0.2).fit(X, y)
+        assert np.array_equal(model.support_, np.flatnonzero(model._alpha.any(axis=1)))
+        assert model.n_support_.tolist() == [len(model.support_)] and model.n_support_.dtype == np.int32
+        assert 0 < len(model.support_) < len(X)
+
+
+@pytest.mark.parametrize("solver", ["dual", "pegasos"])
+def test_rows_of_weight_0_count_in_the_numbers_of_support_vectors(solver):
+    X = rows(200)
+    y = classes(X)
+    weight = np.where(np.arange(200) % 3 == 0, 0.0, 1.5)
+    settings = {"degree": 2, "gamma": 0.1, "shift": None, "solver": solver, "tol": 0.05}
+    model = TaylorSVC(**settings).fit(X, y, sample_weight=weight)
+    used = np.flatnonzero(weight)
+    same = TaylorSVC(**settings).fit(X[used], y[used], sample_weight=weight[used])
+    assert np.array_equal(model.support_, used[same.support_])
+    assert model.n_support_.tolist() == np.bincount(y[model.support_]).tolist() == same.n_support_.tolist()
+
+
+@pytest.mark.parametrize("solver", ["dual", "pegasos"])
+@pytest.mark.parametrize("kind", ["classes", "numbers"])
+def test_support_vectors_of_a_stream_are_those_of_its_rows(monkeypatch, solver, kind):
+    X = rows(300)
+    y = classes(X, 3) if kind == "classes" else X[:, 0]
+    settings = {"degree": 2, "gamma": 0.2, "solver": solver}
+    model = (TaylorSVC if kind == "classes" else TaylorSVR)(**settings)
+    model.fit_stream([(X[:100], y[:100]), (X[100:], y[100:])], epochs=4)
+    assert model.support_.dtype == np.int32 and 0 < len(model.support_) <= 300
+    assert (np.diff(model.support_) > 0).all() and model.support_[-1] < 300
+    counts = np.bincount(y[model.support_], minlength=3) if kind == "classes" else [len(model.support_)]
+    assert model.n_support_.tolist() == list(counts)
+
+
+@pytest.mark.parametrize("way", ["adagrad", "partial_fit", "adagrad stream"])
+def test_without_a_dual_point_there_are_no_support_vectors(way):
+    X = rows()
+    y = classes(X)
+    model = TaylorSVC(degree=2).fit(X, y)
+    assert hasattr(model, "support_")
+    if way == "partial_fit":
+        model.partial_fit(X, y)
+    elif way == "adagrad":
+        model.set_params(solver="adagrad").fit(X, y)
+    else:
+        model.set_params(solver="adagrad").fit_stream([(X, y)])
+    for name in ("support_", "n_support_"):
+        with pytest.raises(AttributeError, match='no support vectors: .* solver="dual"'):
+            getattr(model, name)
+    with pytest.raises(NotFittedError):
+        _ = TaylorSVC().support_
+
+
+def test_support_vectors_are_kept(tmp_path):
+    X = rows()
+    for y in (classes(X), classes(X, 3), (X[:, :2] > 0).astype(int), X[:, 0]):
+        model = (TaylorSVR if y.dtype.kind == "f" else TaylorSVC)(degree=2).fit(X, y)
+        model.save(tmp_path / "model")
+        for again in (load(tmp_path / "model"), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+            assert np.array_equal(again.support_, model.support_) and again.support_.dtype == np.int32
+            assert np.array_equal(again.n_support_, model.n_support_) and again.n_support_.dtype == np.int32
