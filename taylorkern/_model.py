@@ -310,11 +310,14 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         total = importance.sum()
         return importance / total if total > 0 else importance
 
-    def _top_monomials(self, k, outputs):
+    def _top_monomials(self, k, outputs, names):
         """A table for each of some outputs."""
         check_is_fitted(self)
         check_count("k", k)
-        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
+        if names is None:
+            names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
+        elif len(names := [names] if isinstance(names, str) else list(names)) != self.n_features_in_:
+            raise ValueError(f"feature_names has {len(names)} names; the model has {self.n_features_in_} columns")
         weights = self._weights()
         if self._cells is not None:
             args = self._cells, names, self._sample, int(k)

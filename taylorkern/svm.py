@@ -440,7 +440,7 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
         """The weights of the features of the shifted rows, in the order of the user's columns."""
         return self._coefficients()
 
-    def top_monomials(self, k=20, label=None):
+    def top_monomials(self, k=20, label=None, feature_names=None):
         """The strongest interactions between columns.
 
         Parameters
@@ -449,6 +449,10 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
             How many.
         label : object, default=None
             With more than two classes: the class of which to tell; None: all of them.
+        feature_names : array-like of str of shape (n_features_in_,), default=None
+            Names of the columns. None: `feature_names_in_`, or x0, x1, ... In a pipeline whose steps before make sparse
+            matrices, which have no names: `model[-1].top_monomials(feature_names=model[:-1].get_feature_names_out())`.
+            Along principal axes monomials are named by these, whatever columns are called.
 
         Returns
         -------
@@ -471,12 +475,12 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
         if self._n_tables == 1 and not self._multilabel:
             if label is not None and label not in classes:
                 raise ValueError(f"label must be one of the classes {classes}; got {label!r}")
-            return self._top_monomials(k, [0])[0]
+            return self._top_monomials(k, [0], feature_names)[0]
         if label is None:
-            return dict(zip(classes, self._top_monomials(k, range(len(classes))), strict=True))
+            return dict(zip(classes, self._top_monomials(k, range(len(classes)), feature_names), strict=True))
         if label not in classes:
             raise ValueError(f"label must be one of the classes {classes}; got {label!r}")
-        return self._top_monomials(k, [classes.index(label)])[0]
+        return self._top_monomials(k, [classes.index(label)], feature_names)[0]
 
     # What outputs mean.
 

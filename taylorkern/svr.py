@@ -278,7 +278,7 @@ class TaylorSVR(RegressorMixin, TaylorModel):
         coefficients = self._coefficients()
         return coefficients[0] if self._one_target else coefficients
 
-    def top_monomials(self, k=20, target=None):
+    def top_monomials(self, k=20, target=None, feature_names=None):
         """The strongest interactions between columns.
 
         Parameters
@@ -287,6 +287,8 @@ class TaylorSVR(RegressorMixin, TaylorModel):
             How many.
         target : int, default=None
             With several targets: the number of the one of which to tell; None: all of them.
+        feature_names : array-like of str of shape (n_features_in_,), default=None
+            Names of the columns; see `TaylorSVC.top_monomials`.
 
         Returns
         -------
@@ -295,12 +297,12 @@ class TaylorSVR(RegressorMixin, TaylorModel):
         """
         check_is_fitted(self)
         if self._one_target and target is None:
-            return self._top_monomials(k, [0])[0]
+            return self._top_monomials(k, [0], feature_names)[0]
         if target is None:
-            return self._top_monomials(k, range(self._n_tables))
+            return self._top_monomials(k, range(self._n_tables), feature_names)
         if target not in range(self._n_tables):
             raise ValueError(f"target must be one of 0 to {self._n_tables - 1}; got {target!r}")
-        return self._top_monomials(k, [target])[0]
+        return self._top_monomials(k, [target], feature_names)[0]
 
     # What outputs mean.
 

@@ -2,13 +2,18 @@
 
 import copy
 import pickle
+import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.compose import make_column_transformer
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import RFE, SelectFromModel
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 
 from taylorkern import TaylorFeatures, TaylorOperator, TaylorSVC, TaylorSVR, kernel, load, plan, taylor_kernel
@@ -336,3 +341,63 @@ def test_support_vectors_are_kept(tmp_path):
         for again in (load(tmp_path / "model"), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
             assert np.array_equal(again.support_, model.support_) and again.support_.dtype == np.int32
             assert np.array_equal(again.n_support_, model.n_support_) and again.n_support_.dtype == np.int32
+
+
+# Interactions of columns under the caller's names.
+
+
+def table(n_rows=300):
+    """A mixed DataFrame, and what is to be learned: the product of a flag and a number."""
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "colour": random.choice(["red", "green", "blue"], n_rows),
+            "size": random.choice(["S", "M", "L"], n_rows),
+            "age": random.normal(40, 12, n_rows),
+            "income": random.lognormal(10, 1, n_rows),
+        }
+    )
+    return frame, np.where((frame["colour"] == "red") & (frame["age"] > 40), 2, 1)
+
+
+@pytest.mark.parametrize("sparse_threshold", [0.0, 1.0])
+def test_monomials_speak_in_a_pipeline_of_a_column_transformer(sparse_threshold):
+    frame, y = table()
+    columns = make_column_transformer(
+        (OneHotEncoder(), ["colour", "size"]),
+        (StandardScaler(), ["age", "income"]),
+        sparse_threshold=sparse_threshold,
+        verbose_feature_names_out=False,
+    )
+    model = make_pipeline(columns, TaylorSVC(degree=2, gamma=0.1, C=10.0, shift=None)).fit(frame, y)
+    assert sparse.issparse(model[:-1].transform(frame)) == (sparse_threshold > 0)
+    assert model[-1].top_monomials(1)[0].name.startswith("x")
+    top = model[-1].top_monomials(3, feature_names=model[:-1].get_feature_names_out())
+    assert "colour_red * age" in [monomial.name for monomial in top]
+    assert [m[1:] for m in top] == [m[1:] for m in model[-1].top_monomials(3)]
+    assert "colour_red * age" in str(top)
+
+
+@pytest.mark.parametrize("settings", [{}, {"n_cells": 2}, {"n_axes": 2}], ids=str)
+def test_names_that_do_not_fit_are_refused(settings):
+    X = rows()
+    names = ["north", "east", "south", "west"]
+    models = [
+        TaylorSVC(degree=2, **settings).fit(X, classes(X)),
+        TaylorSVC(degree=2, **settings).fit(X, classes(X, 3)),
+        TaylorSVR(degree=2, **settings).fit(X, X[:, 0]),
+        TaylorSVR(degree=2, **settings).fit(X, X[:, :2]),
+    ]
+    for model, which in zip(models, ({}, {"label": 1}, {}, {"target": 1}), strict=True):
+        told = model.top_monomials(5, **which, feature_names=np.array(names))
+        word = "axis" if "n_axes" in settings else "|".join(names)
+        assert all(re.search(word, monomial.name) for monomial in told if monomial.powers)
+        framed = clone(model).fit(
+            pd.DataFrame(X, columns=names), X[:, 0] if isinstance(model, TaylorSVR) else classes(X)
+        )
+        turned = framed.top_monomials(5, feature_names=names[::-1])
+        assert [m.weight for m in turned] == [m.weight for m in framed.top_monomials(5)]
+        for wrong in (names[:3], [*names, "up"], "west", ()):
+            n = 1 if wrong == "west" else len(wrong)
+            with pytest.raises(ValueError, match=f"feature_names has {n} names; the model has 4 columns"):
+                model.top_monomials(feature_names=wrong)
