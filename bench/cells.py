@@ -143,26 +143,8 @@ class Bench(Timed):
                     "% test error", error, plain_error, error - plain_error, " pts",
                 )  # fmt: skip
 
-    def weights(self):
-        """e: fitted weights of the degrees against Taylor's, at the same cost: test error (no targets)."""
-        X, y, X_test, y_test = self.covertype_rows
-        X, y = X[:60000], y[:60000]
-        (D, digits), (D_test, digits_test) = (data.load(name, self.directory) for name in ("mnist", "mnist-test"))
-        D, digits = D[: min(self.sizes.rows, 20000)].astype(np.float32), digits[: min(self.sizes.rows, 20000)]
-        for what, parameters, rows in (
-            ("covertype, 60000 rows, degree 4", COVERTYPE | PLAIN, (X, y, X_test, y_test)),
-            ("covertype, 60000 rows, degree 3", COVERTYPE | PLAIN | {"degree": 3}, (X, y, X_test, y_test)),
-            ("MNIST, 20000 rows, degree 2", MNIST | {"degree": 2}, (D, digits, D_test.astype(np.float32), digits_test)),
-        ):
-            error, seconds = self.fit(parameters | {"weights": "fitted"}, *rows)
-            taylor, taylor_seconds = self.fit(parameters, *rows)
-            yield Row(
-                "e", f"{what}, {seconds:.1f} s", f"Taylor's weights, {taylor_seconds:.1f} s", "% test error", error,
-                taylor, error - taylor, " pts",
-            )  # fmt: skip
 
-
-PARTS = {"a": Bench.covertype, "b": Bench.exact, "c": Bench.mnist, "d": Bench.timit, "e": Bench.weights}
+PARTS = {"a": Bench.covertype, "b": Bench.exact, "c": Bench.mnist, "d": Bench.timit}
 
 
 def main(arguments=None):

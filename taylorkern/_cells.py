@@ -146,6 +146,13 @@ class Cells:
                 place = every if partition.place is None else partition.place[k]
                 yield slice(begin, begin + comb(n + self.degree, self.degree)), place[place >= 0]
 
+    def columns(self):
+        """The user's columns that each cell has, rising: those whose numbers `places` tells."""
+        every = np.arange(self.n_features)
+        for partition in self.partitions:
+            for k in range(len(partition.by)):
+                yield every if partition.place is None else np.flatnonzero(partition.place[k] >= 0)
+
     def rows(self, X, n_jobs=1):
         """Rows in all their forms: `Rows`, one behind the other."""
         following = None

@@ -10,10 +10,10 @@ from numbers import Integral, Real
 from time import monotonic
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from ._chunks import digest
 from ._problem import Record
+from ._random import fixed_random_state
 from ._safetensors import Reader, parse, tensor, write, write_atomically
 
 FORMAT, FORMAT_VERSION = "taylorkern checkpoint", "3"
@@ -143,7 +143,7 @@ def _described(value):
 
 def random_state(seed, state=None):
     """The generator of a training, as it was when that began: cells are drawn before anything is saved."""
-    random = check_random_state(seed)
+    random = fixed_random_state(seed)
     if state is None:
         return random
     if not isinstance(seed, np.random.RandomState):

@@ -80,7 +80,8 @@ def _train(command):
         metavar="{1,2}",
         help="1: polynomial kernel, 2: gaussian (default)",
     )
-    add("--kernel", choices=("gaussian", "exponential", "polynomial"), default="gaussian", help="the same by name")
+    add("--kernel", choices=("gaussian", "rbf", "exponential", "polynomial", "poly"), default="gaussian",
+        help="the same by name: rbf is gaussian, and poly polynomial")  # fmt: skip
     add("-d", dest="degree", type=_degree, default=3, metavar="DEGREE",
         help="of the expansion (default: 3); auto: the least that the data needs")  # fmt: skip
     add("-g", dest="gamma", type=_gamma, default="scale", metavar="GAMMA",
@@ -108,7 +109,7 @@ def _train(command):
     add("--solver", choices=SOLVERS, default="dual", help="(default: dual)")
     add("--multi-class", choices=("ovr", "crammer_singer", "multinomial"), default="ovr",
         help="what more than two classes are trained as (default: ovr)")  # fmt: skip
-    add("--max-iter", type=_count, default=1000, metavar="N", help="epochs at most (default: 1000)")
+    add("--max-iter", type=_epochs, default=1000, metavar="N", help="epochs at most (default: 1000); -1: no limit")
     add("--cells", type=_count, default=1, metavar="N",
         help="expand around so many centres, for small bandwidths (default: 1)")  # fmt: skip
     add("--partitions", type=_count, default=1, metavar="N", help="divide rows into cells so many times (default: 1)")
@@ -324,6 +325,10 @@ def _whole(text):
 
 
 def _jobs(text):
+    return -1 if text == "-1" else _count(text)
+
+
+def _epochs(text):
     return -1 if text == "-1" else _count(text)
 
 

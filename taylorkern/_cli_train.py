@@ -10,6 +10,7 @@ import numpy as np
 
 from ._cli_files import check_output, is_plain, source
 from ._cli_predict import name_of
+from ._expansion import canonical_kernel
 from .cli import Usage, say
 from .stream import SvmlightFiles, files, read_svmlight
 from .svm import TaylorSVC
@@ -138,9 +139,10 @@ def _check_together(options):
         raise Usage(f"{' and '.join(given)} do not go together")
     if options.partitions > 1 and options.cells == 1:
         raise Usage("--partitions says how often rows are divided into cells: give --cells too")
-    if (options.cells > 1 or options.axes) and (options.kernel != "gaussian" or options.no_shift):
+    kernel = canonical_kernel(options.kernel)
+    if (options.cells > 1 or options.axes) and (kernel != "gaussian" or options.no_shift):
         raise Usage(f"{given[0]} takes the gaussian kernel, and rows that are shifted")
-    if options.degree == "auto" and options.kernel == "polynomial":
+    if options.degree == "auto" and kernel == "polynomial":
         raise Usage("-d auto is for kernels that are cut: the polynomial one is not")
     if options.epochs and not options.stream:
         raise Usage("--epochs goes with --stream; without, --max-iter bounds them")

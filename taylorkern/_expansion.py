@@ -22,6 +22,13 @@ MAX_COLUMNS = 2**31 - 2  # columns are numbered in 32 bits, behind the constant 
 MAX_ROW_MONOMIALS = 2**28
 
 KERNELS = ("gaussian", "exponential", "polynomial")
+ALIASES = {"rbf": "gaussian", "poly": "polynomial"}  # scikit-learn's names
+NAMES = ", ".join((*KERNELS, *ALIASES))
+
+
+def canonical_kernel(kernel):
+    """A kernel under its one name, when it has one; anything else as it is."""
+    return ALIASES.get(kernel, kernel) if isinstance(kernel, str) else kernel
 
 
 class Expansion:
@@ -38,12 +45,12 @@ class Expansion:
         The degree r.
     gamma : float
         The bandwidth parameter, with scikit-learn's meaning.
-    kernel : {"gaussian", "exponential", "polynomial"} or sequence of float
-        A named kernel, or the coefficients c_0 .. c_r.
+    kernel : {"gaussian", "rbf", "exponential", "polynomial", "poly"} or sequence of float
+        A named kernel, or the coefficients c_0 .. c_r. The attribute has the first of two names.
     coef0 : float
         The constant of the polynomial kernel.
     weights : sequence of float, default=None
-        Of the Gaussian kernel: c_0 .. c_r in place of Taylor's, which are 1.
+        Of the Gaussian kernel: c_0 .. c_r in place of Taylor's, which are 1. Only model files of version 2 have such.
     normalize : bool, default=False
         Whether rows are unit rows.
     """
@@ -52,6 +59,7 @@ class Expansion:
         self.n_columns = int(n_columns)
         self.degree = check_degree(degree)
         self.gamma = _positive("gamma", gamma)
+        kernel = canonical_kernel(kernel)
         self.coefficients = _coefficients(kernel, self.degree, coef0)
         self.kernel = kernel if isinstance(kernel, str) else tuple(self.coefficients)
         self.weights = None
@@ -85,10 +93,6 @@ class Expansion:
     def grow(self, n_columns):
         """The same with more columns."""
         return _rebuild(n_columns, *self._facts)
-
-    def weighted(self, weights):
-        """The same with other weights of the degrees."""
-        return _rebuild(self.n_columns, self.degree, self.gamma, self.kernel, self.coef0, weights, self.normalize)
 
     def monomials(self, n_nonzeros):
         """The number of nonzero monomials of a row, exactly."""
@@ -335,9 +339,9 @@ def _coefficients(kernel, degree, coef0):
             if not all(map(isfinite, coefficients)):
                 raise ValueError(f"coef0={coef0!r} at degree={degree} makes coefficients beyond what a double holds")
             return coefficients
-        raise ValueError(f"kernel must be one of {', '.join(KERNELS)} or a sequence of numbers; got {kernel!r}")
+        raise ValueError(f"kernel must be one of {NAMES} or a sequence of numbers; got {kernel!r}")
     if not isinstance(kernel, Sequence | np.ndarray):
-        raise ValueError(f"kernel must be one of {', '.join(KERNELS)} or a sequence of numbers; got {kernel!r}")
+        raise ValueError(f"kernel must be one of {NAMES} or a sequence of numbers; got {kernel!r}")
     if len(kernel) != degree + 1:
         raise ValueError(f"degree={degree} takes {degree + 1} kernel coefficients; got {len(kernel)}")
     for k, c in enumerate(kernel):

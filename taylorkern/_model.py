@@ -1,13 +1,13 @@
 """What the estimators share: from checked data to a trained model, and the model in the user's terms."""
 
 import warnings
-from math import comb, isnan
+from math import comb, inf, isnan
 from numbers import Integral
 
 import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_consistent_length, check_random_state
+from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from ._auto_cells import auto_cells
@@ -16,19 +16,28 @@ from ._check import check_rows, learn_columns, look_at
 from ._checkpoint import Epochs, open_checkpoint, random_arrays, random_state, set_random_state
 from ._degree import BYTES, auto_degree, some_rows
 from ._dual import Dual, dual_start
-from ._expansion import Expansion, _positive, check_count, check_degree, check_normalize, padded, resolve_gamma
+from ._expansion import (
+    Expansion,
+    _positive,
+    canonical_kernel,
+    check_count,
+    check_degree,
+    check_normalize,
+    padded,
+    resolve_gamma,
+)
 from ._memory import check_memory
-from ._monomials import in_user_order, shifted_name, strongest, strongest_in_cells
+from ._monomials import column_shares, in_user_order, shifted_name, strongest, strongest_in_cells
 from ._observe import FRAMES, CallbackSupportMixin, Observer
 from ._predictor import LEAST, NotPlain, outputs
 from ._primal import Adagrad, Stream
 from ._problem import Problem, squared_norms
+from ._random import fixed_random_state
 from ._rotation import Rotation, choose_rotation
 from ._rows import Csr, Rows, is_csr
 from ._shift import choose_shift
 from ._threads import check_jobs
 from ._train import SOLVERS, train
-from ._weights import fitted_weights
 from .certificate import Trained, certify, interrupted_certificate
 from .model_file import ModelFileMixin
 
@@ -68,6 +77,10 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         """K."""
         raise NotImplementedError
 
+    def _count_support(self, targets, alpha, meaning):
+        """`n_support_`, from the targets of the support vectors and the dual point of all rows."""
+        raise NotImplementedError
+
     def _to_model(self, table, meaning):
         """The trained tables -> those that predict."""
         return table
@@ -100,7 +113,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         )
         with observer.watching():
             epochs = Epochs(store, saved, began) if store else None
-            outcome = train(solver, tol=self.tol, max_iter=self.max_iter, observer=observer, epochs=epochs)
+            outcome = train(solver, tol=self.tol, max_iter=self._most_epochs, observer=observer, epochs=epochs)
         if outcome.n_iter == 0:
             raise KeyboardInterrupt
         alpha, norm2 = solver.point()
@@ -121,6 +134,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
             "certificate_": certificate,
             "interrupted_": outcome.interrupted,
             "_alpha": alpha if self.warm_start else None,
+            "_support": self._find_support(problem, alpha, meaning),
             "_stream": solver.stream() if self.warm_start and self.solver == "adagrad" else None,
         }
         self.__dict__.pop("waiting_", None)
@@ -138,7 +152,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         first = not hasattr(self, "_table")
         rows, y_checked = self._check_data(X, y)
         meaning = learn(y_checked, first)
-        random = check_random_state(self.random_state)
+        random = fixed_random_state(self.random_state)
         if first:
             expansion, shift = self._expand_rows(
                 rows, y_checked, sample_weight, meaning, random, "adagrad", compact=False
@@ -195,7 +209,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         self._check_memory(rows, self._expansion, self._shift, meaning, solver="dual")
         rows = rows.astype(self._table.dtype, copy=False)
         problem = self._problem(rows, y_checked, sample_weight, meaning, self._expansion, self._shift)
-        random = check_random_state(self.random_state)
+        random = fixed_random_state(self.random_state)
         w = self._trained_weights(problem)
         margins = problem.margins(w)
         model_norm2 = problem.per_problem(squared_norms(w)[: problem.n_outputs])
@@ -219,6 +233,11 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         return self._expansion.to_weights(self._table.copy(), self._cells)
 
     @property
+    def _most_epochs(self):
+        """What `max_iter` says: infinity for -1."""
+        return inf if self.max_iter == -1 else self.max_iter
+
+    @property
     def n_cells_(self):
         """How many cells each partition has."""
         check_is_fitted(self)
@@ -230,6 +249,26 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         if not isinstance(getattr(self, "_shift", None), Rotation):
             raise AttributeError(f"this {type(self).__name__} has no principal axes")
         return self._shift.axes.T
+
+    @property
+    def support_(self):
+        """The rows with a nonzero alpha, in the numbering of the rows that were given to `fit`."""
+        return self._known_support()[0]
+
+    @property
+    def n_support_(self):
+        """How many of them there are."""
+        return self._known_support()[1]
+
+    def _known_support(self):
+        check_is_fitted(self)
+        if self._support is None:
+            raise AttributeError(
+                f"this {type(self).__name__} has no support vectors: those are rows of a dual point, which solver="
+                '"dual" and "pegasos" have after fit or a whole fit_stream, and "adagrad" and partial_fit never have; '
+                "model files of versions 1 and 2 do not keep them"
+            )
+        return self._support
 
     @property
     def _cells(self):
@@ -262,11 +301,33 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         place = None if self._shift is None else self._shift.place
         return np.ascontiguousarray(in_user_order(self._expansion, weights, place).T)
 
-    def _top_monomials(self, k, outputs):
+    @property
+    def column_importance_(self):
+        """The share of |w|^2 in monomials with each of the user's columns."""
+        check_is_fitted(self)
+        weights = self._weights()[:, : self._n_tables]
+        weights = weights / (np.abs(weights).max() or 1.0)  # whose squares are neither too large nor too small
+        if self._cells is not None:
+            importance = np.zeros(self.n_features_in_)
+            for (slots, place), columns in zip(self._cells.places(), self._cells.columns(), strict=True):
+                importance[columns] += column_shares(self._expansion, weights[slots])[place]
+        else:
+            importance = column_shares(self._expansion, weights)
+            if isinstance(self._shift, Rotation):
+                importance = self._shift.axes**2 @ importance
+            elif self._shift is not None and self._shift.place is not None:
+                importance = importance[self._shift.place]
+        total = importance.sum()
+        return importance / total if total > 0 else importance
+
+    def _top_monomials(self, k, outputs, names):
         """A table for each of some outputs."""
         check_is_fitted(self)
         check_count("k", k)
-        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
+        if names is None:
+            names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
+        elif len(names := [names] if isinstance(names, str) else list(names)) != self.n_features_in_:
+            raise ValueError(f"feature_names has {len(names)} names; the model has {self.n_features_in_} columns")
         weights = self._weights()
         if self._cells is not None:
             args = self._cells, names, self._sample, int(k)
@@ -287,7 +348,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         if not (isinstance(self.normalize, str) and self.normalize == "auto"):
             check_normalize(self.normalize)
         self._check_own_parameters()
-        check_count("max_iter", self.max_iter)
+        _check_max_iter(self.max_iter)
         for name in ("grow", "warm_start"):
             if not isinstance(getattr(self, name), bool | np.bool_):
                 raise ValueError(f"{name} must be True or False; got {getattr(self, name)!r}")
@@ -325,7 +386,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
     def _normalized(self):
         """What normalize="auto" stands for."""
         if isinstance(self.normalize, str) and self.normalize == "auto":
-            return isinstance(self.kernel, str) and self.kernel == "gaussian"
+            return isinstance(self.kernel, str) and canonical_kernel(self.kernel) == "gaussian"
         return bool(self.normalize)
 
     def _auto_degree(self, rows, gamma, n_outputs, solver, place):
@@ -346,16 +407,6 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
 
     def _expand_rows(self, rows, y, sample_weight, meaning, random, solver, compact=True):
         """(the expansion, the shift or the cells) for the first rows that are seen."""
-        check_choice("weights", self.weights, ("taylor", "fitted"))
-        if self.weights == "fitted" and self.kernel != "gaussian":
-            raise ValueError(f'weights="fitted" is for the Gaussian kernel; got kernel={self.kernel!r}')
-        expansion, shift = self._choose_expansion(rows, y, sample_weight, meaning, random, solver, compact)
-        if self.weights == "fitted":
-            expansion = expansion.weighted(fitted_weights(expansion, shift, rows, random))
-        return expansion, shift
-
-    def _choose_expansion(self, rows, y, sample_weight, meaning, random, solver, compact):
-        """The same with Taylor's weights."""
         gamma, degree = resolve_gamma(self.gamma, rows), self.degree
         n_cells, n_outputs = self.n_cells, self._n_outputs(meaning)
         if not (isinstance(n_cells, str) and n_cells == "auto"):
@@ -364,7 +415,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         auto = isinstance(degree, str) and degree == "auto"
         if self.n_axes is not None:
             return self._rotate(rows, random, gamma, n_outputs, solver)
-        if n_cells == "auto" and self.kernel == "gaussian":
+        if n_cells == "auto" and canonical_kernel(self.kernel) == "gaussian":
             n_cells = auto_cells(self, rows, y, sample_weight, random)
         if n_cells == 1:
             if auto:
@@ -376,7 +427,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
                     return self._expand(rows.shape[1], degree, gamma), shift
             expansion = self._expand(rows.shape[1], degree, gamma)
             return expansion, choose_shift(rows, self.shift, expansion)
-        if self.kernel != "gaussian" or not isinstance(self.shift, str) or self.shift != "auto":
+        if canonical_kernel(self.kernel) != "gaussian" or not isinstance(self.shift, str) or self.shift != "auto":
             raise ValueError(
                 f"n_cells={self.n_cells} shifts the rows of each cell by its centre: that takes the Gaussian kernel "
                 f'and shift="auto"; got kernel={self.kernel!r}, shift={self.shift!r}'
@@ -397,7 +448,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         """(the expansion, the rotation) for the first rows that are seen."""
         check_count("n_axes", self.n_axes)
         by_hand = not isinstance(self.shift, str) or self.shift != "auto"
-        if self.kernel != "gaussian" or by_hand or self.n_cells != 1:
+        if canonical_kernel(self.kernel) != "gaussian" or by_hand or self.n_cells != 1:
             raise ValueError(
                 f"n_axes={self.n_axes} rotates rows about their mean: that takes the Gaussian kernel, "
                 f'shift="auto" and no cells; got kernel={self.kernel!r}, shift={self.shift!r}, n_cells={self.n_cells}'
@@ -416,12 +467,16 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
             used = weight > 0
             if not used.any():
                 raise ValueError("Sample weights must contain at least one non-zero number.")
+            used = np.flatnonzero(used)
             rows, targets, weight = rows[used], targets[used], weight[used]
+        else:
+            used = None
         n_jobs = check_jobs(self.n_jobs)
         given, every = rows, -(-rows.shape[0] // SAMPLE)
         rows = Rows(rows) if shift is None else shift.rows(rows, n_jobs)
         loss = self._loss(meaning)
         problem = Problem(rows, targets, weight, expansion, loss, float(self.C), n_jobs, unit, favour, walk_dense)
+        problem.used = used
         if isinstance(shift, Rotation):
             problem.whole = given
         if walk_dense is not None:  # of later chunks of a stream nobody asks for a sample
@@ -464,7 +519,17 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
             "_shift": shift,
             "_walk_dense": problem.rows.core.walk_dense,
             "_sample": problem.sample,
+            "_support": None,
         }
+
+    def _find_support(self, problem, alpha, meaning):
+        """(`support_`, `n_support_`) of a dual point; None where there is none."""
+        if alpha is None:
+            return None
+        rows = np.flatnonzero(alpha.any(axis=1))
+        counts = self._count_support(problem.y[rows], alpha, meaning)
+        rows = rows if problem.used is None else problem.used[rows]
+        return rows.astype(np.int32), np.asarray(counts, dtype=np.int32)
 
     def _grown(self, X, rows):
         """The expansion and shift for a batch, which may have more columns when `grow` is set."""
@@ -525,6 +590,11 @@ def row_bytes(rows, shift, n_outputs, solver):
     """What else training takes: for each row while it works, and for the shifted rows."""
     n_bytes = rows.shape[0] * (ROW_BYTES + OUTPUT_BYTES[solver] * n_outputs)
     return n_bytes if shift is None else n_bytes + shift.bytes(rows)
+
+
+def _check_max_iter(value):
+    if isinstance(value, bool) or not isinstance(value, Integral) or (value < 1 and value != -1):
+        raise ValueError(f"max_iter must be an integer > 0, or -1 for no limit; got {value!r}")
 
 
 def check_choice(name, value, allowed):

@@ -14,9 +14,11 @@ from ._safetensors import CHUNK, DTYPES, parse
 from ._shift import Shift
 from .certificate import Certificate
 
-FORMAT, FORMAT_VERSION = "taylorkern model", 2
+FORMAT, FORMAT_VERSION = "taylorkern model", 3
 # Parameters that files before some version of the format may lack, {name: version}: they have their defaults then.
-LATER: dict[str, int] = {"n_cells": 2, "n_partitions": 2, "n_axes": 2, "weights": 2, "n_jobs": 2}
+LATER: dict[str, int] = {"n_cells": 2, "n_partitions": 2, "n_axes": 2, "n_jobs": 2}
+# Parameters that are gone, {name: the last version of the format with it}: what it did is in the facts and tensors.
+GONE: dict[str, int] = {"weights": 2}
 HISTORY = ("epoch", "seconds", "primal", "dual", "active", "primal_seen")
 N_CERTIFICATE = 11  # numbers of a certificate
 MAX_FLOAT = float(np.finfo(np.float64).max)  # Python's, with which integers of any size compare
@@ -151,6 +153,7 @@ class _Decoder:
 
     def _parameters(self, known, version):
         given = self._fact("parameters", dict)
+        given = {name: value for name, value in given.items() if version > GONE.get(name, 0)}
         known = given if known is None else known
         for name in given:
             if name not in known:
@@ -226,6 +229,7 @@ class _Decoder:
             "_walk_dense": walk_dense,
             "_sample": sample,
             "_alpha": None,
+            "_support": None,
             "_stream": None,
         }
         if "interrupted" in self.facts:
@@ -241,6 +245,9 @@ class _Decoder:
             if alpha.shape[1] not in widths:
                 raise ValueError(f"alpha has the shape {alpha.shape}, for {n_outputs} outputs")
             attributes["_alpha"] = alpha.read()
+        if "support" in self.tensors:
+            classes = meaning["classes_"] if of_classes else [None]
+            attributes["_support"] = self._support(len(classes), shared=meaning.get("_multilabel", False))
         tables = {"table": (n_outputs, 0.0)}
         if "stream" in self.facts:
             numbers = self._stream_numbers()
@@ -398,6 +405,17 @@ class _Decoder:
             raise ValueError(f"{name} has no rows")
         underflowed = _whole(table[:, -1], f"{name}, n_underflowed").tolist()
         return [_certificate(row, n) for row, n in zip(table.tolist(), underflowed, strict=True)]
+
+    def _support(self, n_counts, shared):
+        """(the numbers of the support vectors, how many each class has); shared: one may have several labels."""
+        rows = self._take("support", ("I32",), None).read()
+        counts = self._take("n_support", ("I32",), n_counts).read()
+        if (np.diff(rows, prepend=-1) <= 0).any():
+            raise ValueError("support does not rise from 0")
+        total = int(counts.sum(dtype=np.int64))
+        if counts.min() < 0 or counts.max() > len(rows) or total < len(rows) or not (shared or total == len(rows)):
+            raise ValueError(f"n_support does not count the {len(rows)} rows of support")
+        return rows, counts
 
     def _stream_numbers(self):
         numbers = self._fact("stream", list)

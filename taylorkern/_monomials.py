@@ -40,6 +40,23 @@ def in_user_order(expansion, table, place):
     return out
 
 
+def column_shares(expansion, table):
+    """sum_a |w_a|^2 a_j / |a| for each column j of the expansion, of weights w_a of features: [d].
+
+    The constant monomial has no columns and counts for none.
+    """
+    total = np.zeros(expansion.n_columns + 1)
+    for first in range(0, len(table), CHUNK):
+        part = table[first : first + CHUNK]
+        squares = np.einsum("ik,ik->i", part, part, dtype=np.float64)
+        some = np.flatnonzero(squares)
+        at = coordinates(expansion, first + some)
+        squares = squares[some] / np.maximum(np.count_nonzero(at, axis=1), 1)
+        for p in range(expansion.degree):
+            total += np.bincount(at[:, p], weights=squares, minlength=len(total))
+    return total[1:]
+
+
 def shifted_name(name, by):
     """("age", 38.6) -> "(age - 38.6)"."""
     if by == 0:
@@ -53,7 +70,7 @@ class Monomial(NamedTuple):
     name: str
     """By the user's column names, such as "(sex_male - 1) * (age - 38.6)"."""
     weight: float
-    """The weight of its feature: the entry of `coef_`."""
+    """The weight of its feature: the entry of `monomial_coef_`."""
     share: float
     """In what share of the training rows it is not zero, from at most 4096 of them."""
     powers: dict[int, int]

@@ -49,11 +49,12 @@ class Observer:
     def watching(self):
         """While training runs."""
         estimator = self.estimator
+        most = None if estimator.max_iter == -1 else estimator.max_iter
         if getattr(estimator, "_skl_callbacks", None):
-            self.context = estimator._init_callback_context(max_subtasks=estimator.max_iter)
+            self.context = estimator._init_callback_context(max_subtasks=most)
             self.context.call_on_fit_task_begin(estimator=estimator, **self.data)
         if estimator.verbose:
-            self.bar = progress_bar(estimator.max_iter)
+            self.bar = progress_bar(most)
         try:
             yield
         finally:
@@ -105,7 +106,7 @@ def _totals(record):
 
 
 def progress_bar(total):
-    """tqdm's, or a plain one where it is not installed."""
+    """tqdm's, or a plain one where it is not installed; None: nobody knows how many epochs there will be."""
     try:
         from tqdm.auto import tqdm
     except ImportError:

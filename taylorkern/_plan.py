@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _num_samples
 
 from ._cells import LEAST_SAMPLE
-from ._expansion import MAX_INDEX, MAX_ROW_MONOMIALS, _positive, check_count, check_degree
+from ._expansion import MAX_INDEX, MAX_ROW_MONOMIALS, _positive, canonical_kernel, check_count, check_degree
 from ._memory import _readable, available_memory
 from ._model import row_bytes, table_bytes
 from ._pace import measure
@@ -264,7 +264,7 @@ def _model(y, estimator, parameters):
     for name in parameters:
         if name == "degree" or name not in estimator._get_param_names():
             raise ValueError(f"{estimator.__name__} has no parameter {name!r} that plan takes")
-    if parameters.get("kernel", "gaussian") != "gaussian":
+    if canonical_kernel(parameters.get("kernel", "gaussian")) != "gaussian":
         raise ValueError(f"plan is for the gaussian kernel; got kernel={parameters['kernel']!r}")
     model = estimator(**parameters)
     model._check_parameters()

@@ -81,6 +81,7 @@ class Problem:
         self.rows.know_factors(expansion, n_jobs)
         self._scratch = self.rows.scratch()
         self.sample: Any = None  # some of the rows, for the model to keep
+        self.used: Any = None  # the numbers of these rows among the user's, when some were left out
         self.whole: Any = None  # an array or CSR: the rows with all that has been left out of them, or None
 
     @property

@@ -87,7 +87,7 @@ class StreamFit:
                 self._train(saved)
                 saved = None
             self.solver.finish()
-            table, certificate = self._certify() if self.solver.certified else (self._table(), None)
+            table, certificate, support = self._certify() if self.solver.certified else (self._table(), None, None)
         except KeyboardInterrupt:
             if self.solver is not None and self.epoch + self.skip > 0:  # a whole chunk was taken
                 self.solver.finish()
@@ -96,7 +96,7 @@ class StreamFit:
         finally:
             if self.observer.bar is not None:
                 self.observer.bar.close()
-        self._end(table, certificate, interrupted=False)
+        self._end(table, certificate, interrupted=False, support=support)
         if self.store:
             self.store.remove()
 
@@ -181,17 +181,24 @@ class StreamFit:
         self.observer.end_epoch(self.epoch, self.seconds, self.solver.record(self.problem))
 
     def _certify(self):
-        """The pass after training: (the tables that predict, the certificate)."""
+        """The pass after training: (the tables that predict, the certificate, the support vectors)."""
+        found = []
         gathering = Gathering(self.solver, self.problem, self.n_rows, self.random, self._problem_of_rows)
         with Ahead(lambda: self._problems(whole=True)) as ahead:
             for chunk, problem in ahead:
                 gathering.add(chunk, problem)
+                alpha = self.solver.dual_point(chunk.first, chunk.end)
+                rows, counts = self.model._find_support(problem, alpha, self.meaning)
+                found.append((rows.astype(np.int64) + chunk.first, counts))
                 self._follow(chunk)
         self._check_whole()
         table, (primal, dual), certificate = gathering.end()
         last = self.observer.rows[-1]
         self.observer.rows[-1] = (*last[:2], float(primal.sum()), float(dual.sum()), *last[4:])
-        return table, certificate
+        if self.n_rows > np.iinfo(np.int32).max:  # in which support vectors are numbered
+            return table, certificate, None
+        rows, counts = zip(*found, strict=True)
+        return table, certificate, (np.concatenate(rows).astype(np.int32), np.sum(counts, axis=0, dtype=np.int32))
 
     # The problem.
 
@@ -273,14 +280,14 @@ class StreamFit:
     def _table(self):
         return self.solver.model(self.problem)
 
-    def _end(self, table, certificate, interrupted):
+    def _end(self, table, certificate, interrupted, support=None):
         model = self.model
         learn_columns(model, self.head)
         model.__dict__.update(model._model_attributes(table, self.problem, self.shift, self.meaning))
         model.history_ = self.observer.history()
         model.n_iter_, model.interrupted_ = max(self.epoch, 1), interrupted
         model.waiting_ = self.waited / self.seconds if self.seconds else 0.0
-        model._alpha = None
+        model._alpha, model._support = None, support
         model._stream = self.solver.stream() if model.solver == "adagrad" else None
         model.__dict__.pop("certificate_", None)
         if certificate is not None:

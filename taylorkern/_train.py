@@ -37,7 +37,7 @@ def train(solver, *, tol, max_iter, observer=None, epochs=None):
     tol : float
         For a solver without a dual point: training ends when the objective falls by no more than this share in each of
         two epochs.
-    max_iter : int
+    max_iter : int or inf
         Epochs at most.
     observer : Observer, default=None
         Told when an epoch begins; and when one has ended its number, the seconds since the start and its record:

@@ -54,9 +54,10 @@ class TaylorFeatures(TransformerMixin, ModelFileMixin, BaseEstimator):
         `TaylorSVC` does, among those whose features of the training rows fit into memory_limit (by default 256 MiB).
     gamma : {"scale", "auto"} or float, default="scale"
         The bandwidth, with the meaning that it has in `sklearn.svm.SVC`.
-    kernel : {"gaussian", "exponential", "polynomial"} or sequence of float, default="gaussian"
+    kernel : {"gaussian", "rbf", "exponential", "polynomial", "poly"} or sequence of float, default="gaussian"
         "gaussian" is exp(-gamma |x - x'|^2) and "exponential" is exp(2 gamma <x, x'>), both cut after degree r;
-        "polynomial" is (gamma <x, x'> + coef0)^r, exactly. A sequence of r + 1 numbers c_k >= 0 stands for
+        "polynomial" is (gamma <x, x'> + coef0)^r, exactly. "rbf" and "poly", scikit-learn's names, mean the first and
+        the last. A sequence of r + 1 numbers c_k >= 0 stands for
         sum_k c_k / k! (gamma <x, x'>)^k.
     coef0 : float, default=1.0
         The constant of the polynomial kernel; others ignore it.

@@ -10,12 +10,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 from scipy.special import gammainc, lambertw
-from sklearn.utils import check_random_state
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from ._check import check_rows
-from ._expansion import MAX_DEGREE, Expansion, _positive, check_degree, resolve_gamma
+from ._expansion import MAX_DEGREE, Expansion, _positive, canonical_kernel, check_degree, resolve_gamma
 from ._memory import check_memory
+from ._random import fixed_random_state
 from ._rows import Rows
 
 SERIES_BYTES = 2**24  # of temporary arrays
@@ -36,7 +36,7 @@ def taylor_kernel(
         The degree r at which the series is cut.
     gamma : {"scale", "auto"} or float, default="scale"
         The bandwidth, with the meaning that it has in `sklearn.svm.SVC`, computed on X.
-    kernel : {"gaussian", "exponential", "polynomial"} or sequence of float, default="gaussian"
+    kernel : {"gaussian", "rbf", "exponential", "polynomial", "poly"} or sequence of float, default="gaussian"
         See `TaylorFeatures`.
     coef0 : float, default=1.0
         The constant of the polynomial kernel; others ignore it.
@@ -307,13 +307,13 @@ def kernel_error(X, *, degree, gamma, kernel="gaussian", normalize=False, n_pair
     gamma : {"scale", "auto"} or float
         The bandwidth.
     kernel : {"gaussian", "exponential"}, default="gaussian"
-        The kernel.
+        The kernel; "rbf" is "gaussian".
     normalize : bool, default=False
         Whether the cut kernel is that of unit rows.
     n_pairs : int, default=100_000
         The number of pairs, drawn with replacement.
     random_state : int, RandomState or None, default=None
-        The source of randomness.
+        Which pairs are drawn. None stands for a fixed choice: equal data give equal errors.
 
     Returns
     -------
@@ -321,15 +321,15 @@ def kernel_error(X, *, degree, gamma, kernel="gaussian", normalize=False, n_pair
         A named tuple: mean, its standard error, the maximum, n_pairs.
     """
     X = check_rows(X)
-    if kernel not in ("gaussian", "exponential"):
+    if not isinstance(kernel, str) or canonical_kernel(kernel) not in ("gaussian", "exponential"):
         raise ValueError(f"kernel must be gaussian or exponential (the others are not cut); got {kernel!r}")
     if X.shape[0] == 0:
         raise ValueError("X has no rows to draw pairs from")
     gamma = resolve_gamma(gamma, X)
     expansion = Expansion(X.shape[1], degree=degree, gamma=gamma, kernel=kernel, normalize=normalize)
-    exact_decay = 0.5 if expansion.kernel == "gaussian" else 0.0
+    exact_decay = 0.5 if normalize or expansion.kernel == "gaussian" else 0.0
     _positive("n_pairs", n_pairs)
-    random = check_random_state(random_state)
+    random = fixed_random_state(random_state)
     norms = row_norms(X, squared=True).astype(np.float64) * expansion.scale**2
     total, squares, worst, done = 0.0, 0.0, 0.0, 0
     while done < n_pairs:

@@ -21,7 +21,7 @@ from ._safetensors import DTYPES, Reader, Tensor, pieces, tensor, write, write_a
 ATTRIBUTES = {
     *("n_features_in_", "feature_names_in_", "degree_", "gamma_", "n_slots_", "n_features_out_", "shift_", "n_iter_"),
     *("classes_", "offset_", "_multilabel", "_one_target", "_n_tables", "history_", "certificate_", "interrupted_"),
-    *("_expansion", "_table", "_shift", "_walk_dense", "_sample", "_alpha", "_stream"),
+    *("_expansion", "_table", "_shift", "_walk_dense", "_sample", "_alpha", "_support", "_stream"),
 }
 ANY_NUMBER = ("history", "certificate", "certificate.cells")  # may hold infinity and NaN
 KEY = "_model_file"  # of the bytes in a pickle
@@ -217,6 +217,8 @@ def _encode_model(model, tensors, of_classes):
             tensors["certificate.cells"] = tensor(np.array([_numbers(cell) for cell in whole.cells]))
     if model._alpha is not None:
         tensors["alpha"] = tensor(model._alpha)
+    if model._support is not None:
+        tensors |= {"support": tensor(model._support[0]), "n_support": tensor(model._support[1])}
     if model._stream is not None:
         stream = model._stream
         n_trained = 1 if stream.w.shape[1] == 1 else max(n_outputs, 2)

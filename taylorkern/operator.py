@@ -38,7 +38,7 @@ class TaylorOperator(LinearOperator):
         The degree r at which the kernel's series is cut.
     gamma : {"scale", "auto"} or float, default="scale"
         The bandwidth, with the meaning that it has in `sklearn.svm.SVC`.
-    kernel : {"gaussian", "exponential", "polynomial"} or sequence of float, default="gaussian"
+    kernel : {"gaussian", "rbf", "exponential", "polynomial", "poly"} or sequence of float, default="gaussian"
         See `TaylorFeatures`.
     coef0 : float, default=1.0
         The constant of the polynomial kernel; others ignore it.

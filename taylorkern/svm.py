@@ -21,7 +21,7 @@ MULTI_CLASS = {"ovr": None, "crammer_singer": "hinge", "multinomial": "log_loss"
 
 
 def _has_probabilities(estimator):
-    if estimator.loss != "log_loss":
+    if estimator._loss_name(several=True) != "log_loss":
         raise AttributeError(f"probability estimates are not available for loss={estimator.loss!r}")
     return True
 
@@ -48,7 +48,7 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
         decides. Of the polynomial kernel, which is not cut, "auto" is 3.
     gamma : {"scale", "auto"} or float, default="scale"
         The bandwidth, with the meaning that it has in `sklearn.svm.SVC`, of the data as given.
-    kernel : {"gaussian", "exponential", "polynomial"} or sequence of float, default="gaussian"
+    kernel : {"gaussian", "rbf", "exponential", "polynomial", "poly"} or sequence of float, default="gaussian"
         See `TaylorFeatures`.
     coef0 : float, default=1.0
         The constant of the polynomial kernel; others ignore it.
@@ -58,7 +58,10 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
         0. "auto" is True for the Gaussian kernel and False for others.
     C : float, default=1.0
         The weight of the losses against that of the regulariser: the objective is 1/2 |w|^2 + C sum_i loss_i.
-    loss : {"hinge", "squared_hinge", "log_loss"}, default="hinge"
+    loss : {"auto", "hinge", "squared_hinge", "log_loss"}, default="auto"
+        "auto" is the hinge for two classes, as in SVC, and the squared hinge for more: of classes against the rest the
+        hinge comes out worse than SVC's classes against one another, and the squared hinge as good, in a quarter of
+        the epochs (`python -m bench.parity`). With `multi_class` other than "ovr" it is the loss that goes with that.
         "log_loss" makes it a kernel logistic regression, with `predict_proba`. For probabilities with the other losses
         use `sklearn.calibration.CalibratedClassifierCV`.
     solver : {"dual", "pegasos", "adagrad"}, default="dual"
@@ -82,11 +85,6 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
         Rows are expanded along so many of their principal axes; what lies beyond those only counts for the norm of a
         row. For long rows, such as images, whose monomials are too many: the Gaussian kernel does not change when rows
         are rotated, and most of them lies along the first axes. The names of monomials are then those of axes.
-    weights : {"taylor", "fitted"}, default="taylor"
-        How much each degree of the expansion counts. "fitted" are the weights that come closest to the Gaussian kernel
-        between rows of the data, at the same cost: they make up for some of what was cut. The kernel is then no longer
-        a projection of the Gaussian one, and the certificate is about this kernel itself: it proves nothing about the
-        exact Gaussian SVM.
     multi_class : {"ovr", "crammer_singer", "multinomial"}, default="ovr"
         What is trained when there are more than two classes. "ovr": each class against the rest. "crammer_singer": the
         hinge loss of Crammer and Singer, one problem for all classes. "multinomial": their cross entropy, with
@@ -99,7 +97,7 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
         Training stops when the gap is at most tol times the primal objective, for each class. "adagrad", which has no
         gap, stops when the objective falls by less than this share in each of two epochs.
     max_iter : int, default=1000
-        Epochs at most.
+        Epochs at most; -1 means no limit.
     grow : bool, default=False
         Whether `partial_fit` accepts rows with more columns than before.
     memory_limit : int, default=None
@@ -111,7 +109,8 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
     warm_start : bool, default=False
         Whether `fit` begins where the last one ended, when it had as many rows: with another C, for example.
     random_state : int, RandomState or None, default=None
-        The order in which rows are visited. Equal seeds give equal models, bit for bit.
+        The order in which rows are visited. Equal seeds give equal models, bit for bit. None stands for a fixed order:
+        equal data give equal models; other seeds give other orders.
     verbose : int, default=0
         1 shows a progress bar; with tqdm where that is installed (`pip install taylorkern[progress]`).
 
@@ -127,12 +126,24 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
         The degree.
     gamma_ : float
         The bandwidth as a number.
+    loss_ : str
+        The loss.
     n_slots_ : int
         The number of monomials: C(n_features + r, r), or C(n_axes + r, r), or the sum over all cells.
     shift_ : ndarray of shape (n_features_in_,)
         What was subtracted from each column. With cells: for each partition an array of shape (cells, n_features_in_).
-    coef_ : ndarray of shape (1, n_slots_) or (n_classes, n_slots_)
+    monomial_coef_ : ndarray of shape (1, n_slots_) or (n_classes, n_slots_)
         The weights of the features that `TaylorFeatures` makes of the shifted rows; built when asked for.
+    support_ : ndarray of int32 of shape (n_support,)
+        After "dual" and "pegasos": the numbers, rising, of the training rows with a nonzero alpha, for any of several
+        outputs. No other row has a part in the model. Rows of weight 0, which are left out, count in the numbering.
+    n_support_ : ndarray of int32 of shape (n_classes,)
+        How many of them each class has; with an indicator matrix, how many rows have a nonzero alpha for each label.
+    column_importance_ : ndarray of shape (n_features_in_,)
+        One number >= 0 for each column: the share of |w|^2, over all classes and cells, that lies in monomials with it.
+        Each w_a^2 is divided among the columns of its monomial in proportion to their powers; the constant one is left
+        out. They add up to 1, unless all are 0. As with any weights, columns of another scale have another importance.
+        For `RFE` and `SelectFromModel`: `importance_getter="column_importance_"`.
     n_iter_ : int
         The number of epochs.
     history_ : dict of ndarray
@@ -193,13 +204,12 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
         coef0=1.0,
         normalize="auto",
         C=1.0,
-        loss="hinge",
+        loss="auto",
         solver="dual",
         shift="auto",
         n_cells=1,
         n_partitions=1,
         n_axes=None,
-        weights="taylor",
         multi_class="ovr",
         class_weight=None,
         tol=1e-3,
@@ -223,7 +233,6 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
         self.n_cells = n_cells
         self.n_partitions = n_partitions
         self.n_axes = n_axes
-        self.weights = weights
         self.multi_class = multi_class
         self.class_weight = class_weight
         self.tol = tol
@@ -439,11 +448,11 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
     # The model in the user's terms.
 
     @property
-    def coef_(self):
+    def monomial_coef_(self):
         """The weights of the features of the shifted rows, in the order of the user's columns."""
         return self._coefficients()
 
-    def top_monomials(self, k=20, label=None):
+    def top_monomials(self, k=20, label=None, feature_names=None):
         """The strongest interactions between columns.
 
         Parameters
@@ -452,13 +461,17 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
             How many.
         label : object, default=None
             With more than two classes: the class of which to tell; None: all of them.
+        feature_names : array-like of str of shape (n_features_in_,), default=None
+            Names of the columns. None: `feature_names_in_`, or x0, x1, ... In a pipeline whose steps before make sparse
+            matrices, which have no names: `model[-1].top_monomials(feature_names=model[:-1].get_feature_names_out())`.
+            Along principal axes monomials are named by these, whatever columns are called.
 
         Returns
         -------
         monomials : list of Monomial, or dict of such
             Named tuples (name, weight, share, powers), strongest first; the list prints as a table. `weight` is the
-            entry of `coef_`; `share` is in what part of the training rows the monomial is not zero. With more than two
-            classes and no label, a dict with such a list for each class.
+            entry of `monomial_coef_`; `share` is in what part of the training rows the monomial is not zero. With more
+            than two classes and no label, a dict with such a list for each class.
 
         Examples
         --------
@@ -474,22 +487,22 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
         if self._n_tables == 1 and not self._multilabel:
             if label is not None and label not in classes:
                 raise ValueError(f"label must be one of the classes {classes}; got {label!r}")
-            return self._top_monomials(k, [0])[0]
+            return self._top_monomials(k, [0], feature_names)[0]
         if label is None:
-            return dict(zip(classes, self._top_monomials(k, range(len(classes))), strict=True))
+            return dict(zip(classes, self._top_monomials(k, range(len(classes)), feature_names), strict=True))
         if label not in classes:
             raise ValueError(f"label must be one of the classes {classes}; got {label!r}")
-        return self._top_monomials(k, [classes.index(label)])[0]
+        return self._top_monomials(k, [classes.index(label)], feature_names)[0]
 
     # What outputs mean.
 
     _smoother = 'loss="squared_hinge"'
 
     def _check_own_parameters(self):
-        check_choice("loss", self.loss, LABEL_LOSSES)
+        check_choice("loss", self.loss, ("auto", *LABEL_LOSSES))
         check_choice("multi_class", self.multi_class, MULTI_CLASS)
         needed = MULTI_CLASS[self.multi_class]
-        if needed not in (None, self.loss):
+        if self.loss != "auto" and needed not in (None, self.loss):
             raise ValueError(f"multi_class={self.multi_class!r} goes with loss={needed!r}; got loss={self.loss!r}")
 
     def _check_y(self, y):
@@ -535,7 +548,21 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
         return 1 if len(self.classes_) == 2 and not self._multilabel else len(self.classes_)
 
     def _loss(self, meaning):
-        return LABEL_LOSSES[self.loss] if self.multi_class == "ovr" else JOINT_LOSSES[self.multi_class]
+        if self.multi_class != "ovr":
+            return JOINT_LOSSES[self.multi_class]
+        return LABEL_LOSSES[self._loss_name(len(meaning["classes_"]) > 2 and not meaning["_multilabel"])]
+
+    def _loss_name(self, several):
+        """What `loss` stands for, with several classes or with two."""
+        if self.loss != "auto":
+            return self.loss
+        return MULTI_CLASS[self.multi_class] or ("squared_hinge" if several else "hinge")
+
+    @property
+    def loss_(self):
+        """The loss that was trained."""
+        check_is_fitted(self)
+        return self._loss_name(len(self.classes_) > 2 and not self._multilabel)
 
     def _encode_y(self, y, meaning, rows, sample_weight):
         classes = meaning["classes_"]
@@ -574,6 +601,12 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
         if one_by_one and not weights.all():
             raise ValueError(f"class_weight must be > 0 for each of several classes; got {self.class_weight!r}")
         return weights
+
+    def _count_support(self, targets, alpha, meaning):
+        if meaning["_multilabel"]:
+            return np.count_nonzero(alpha, axis=0)
+        positive = np.count_nonzero(targets > 0, axis=0)
+        return positive if len(positive) > 1 else [len(targets) - positive[0], positive[0]]
 
     def _to_model(self, table, meaning):
         """Of two classes that are trained together, the difference."""

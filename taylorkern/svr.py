@@ -30,7 +30,7 @@ class TaylorSVR(RegressorMixin, TaylorModel):
         The degree r at which the kernel's series is cut; see `TaylorSVC`.
     gamma : {"scale", "auto"} or float, default="scale"
         The bandwidth, with the meaning that it has in `sklearn.svm.SVR`, of the data as given.
-    kernel : {"gaussian", "exponential", "polynomial"} or sequence of float, default="gaussian"
+    kernel : {"gaussian", "rbf", "exponential", "polynomial", "poly"} or sequence of float, default="gaussian"
         See `TaylorFeatures`.
     coef0 : float, default=1.0
         The constant of the polynomial kernel; others ignore it.
@@ -51,15 +51,13 @@ class TaylorSVR(RegressorMixin, TaylorModel):
         Cells, and how many times rows are divided into them; see `TaylorSVC`.
     n_axes : int, default=None
         The number of principal axes; see `TaylorSVC`.
-    weights : {"taylor", "fitted"}, default="taylor"
-        How much each degree counts; see `TaylorSVC`.
     center : bool, default=True
         Whether the (weighted) mean of the targets is subtracted before training, and added to predictions.
     tol : float, default=1e-3
         Training stops when the gap is at most tol times the primal objective, for each target. "adagrad", which has no
         gap, stops when the objective falls by less than this share in each of two epochs.
     max_iter : int, default=1000
-        Epochs at most.
+        Epochs at most; -1 means no limit.
     grow : bool, default=False
         Whether `partial_fit` accepts rows with more columns than before.
     memory_limit : int, default=None
@@ -71,7 +69,8 @@ class TaylorSVR(RegressorMixin, TaylorModel):
     warm_start : bool, default=False
         Whether `fit` begins where the last one ended, when it had as many rows: with another C, for example.
     random_state : int, RandomState or None, default=None
-        The order in which rows are visited. Equal seeds give equal models, bit for bit.
+        The order in which rows are visited. Equal seeds give equal models, bit for bit. None stands for a fixed order:
+        equal data give equal models; other seeds give other orders.
     verbose : int, default=0
         1 shows a progress bar; with tqdm where that is installed (`pip install taylorkern[progress]`).
 
@@ -91,8 +90,18 @@ class TaylorSVR(RegressorMixin, TaylorModel):
         What was subtracted from each column. With cells: for each partition an array of shape (cells, n_features_in_).
     offset_ : float or ndarray of shape (n_targets,)
         What was subtracted from the targets, and is added to predictions.
-    coef_ : ndarray of shape (n_slots_,) or (n_targets, n_slots_)
+    monomial_coef_ : ndarray of shape (n_slots_,) or (n_targets, n_slots_)
         The weights of the features that `TaylorFeatures` makes of the shifted rows; built when asked for.
+    support_ : ndarray of int32 of shape (n_support,)
+        After "dual" and "pegasos": the numbers, rising, of the training rows with a nonzero alpha, for any of several
+        targets. No other row has a part in the model. Rows of weight 0, which are left out, count in the numbering.
+    n_support_ : ndarray of int32 of shape (1,)
+        How many they are.
+    column_importance_ : ndarray of shape (n_features_in_,)
+        One number >= 0 for each column: the share of |w|^2, over all targets and cells, that lies in monomials with it.
+        Each w_a^2 is divided among the columns of its monomial in proportion to their powers; the constant one is left
+        out. They add up to 1, unless all are 0. As with any weights, columns of another scale have another importance.
+        For `RFE` and `SelectFromModel`: `importance_getter="column_importance_"`.
     n_iter_ : int
         The number of epochs.
     history_ : dict of ndarray
@@ -139,7 +148,6 @@ class TaylorSVR(RegressorMixin, TaylorModel):
         n_cells=1,
         n_partitions=1,
         n_axes=None,
-        weights="taylor",
         center=True,
         tol=1e-3,
         max_iter=1000,
@@ -163,7 +171,6 @@ class TaylorSVR(RegressorMixin, TaylorModel):
         self.n_cells = n_cells
         self.n_partitions = n_partitions
         self.n_axes = n_axes
-        self.weights = weights
         self.center = center
         self.tol = tol
         self.max_iter = max_iter
@@ -270,12 +277,12 @@ class TaylorSVR(RegressorMixin, TaylorModel):
     # The model in the user's terms.
 
     @property
-    def coef_(self):
+    def monomial_coef_(self):
         """The weights of the features of the shifted rows, in the order of the user's columns."""
         coefficients = self._coefficients()
         return coefficients[0] if self._one_target else coefficients
 
-    def top_monomials(self, k=20, target=None):
+    def top_monomials(self, k=20, target=None, feature_names=None):
         """The strongest interactions between columns.
 
         Parameters
@@ -284,6 +291,8 @@ class TaylorSVR(RegressorMixin, TaylorModel):
             How many.
         target : int, default=None
             With several targets: the number of the one of which to tell; None: all of them.
+        feature_names : array-like of str of shape (n_features_in_,), default=None
+            Names of the columns; see `TaylorSVC.top_monomials`.
 
         Returns
         -------
@@ -292,12 +301,12 @@ class TaylorSVR(RegressorMixin, TaylorModel):
         """
         check_is_fitted(self)
         if self._one_target and target is None:
-            return self._top_monomials(k, [0])[0]
+            return self._top_monomials(k, [0], feature_names)[0]
         if target is None:
-            return self._top_monomials(k, range(self._n_tables))
+            return self._top_monomials(k, range(self._n_tables), feature_names)
         if target not in range(self._n_tables):
             raise ValueError(f"target must be one of 0 to {self._n_tables - 1}; got {target!r}")
-        return self._top_monomials(k, [target])[0]
+        return self._top_monomials(k, [target], feature_names)[0]
 
     # What outputs mean.
 
@@ -326,6 +335,9 @@ class TaylorSVR(RegressorMixin, TaylorModel):
 
     def _n_outputs(self, meaning):
         return meaning["_n_tables"]
+
+    def _count_support(self, targets, alpha, meaning):
+        return [len(targets)]
 
     def _loss(self, meaning):
         return regression_loss(self.loss, float(self.epsilon))

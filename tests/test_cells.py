@@ -333,7 +333,7 @@ def test_outputs_are_those_of_the_localised_kernel(data, kind):
 def test_objective_and_gap_are_those_of_the_localised_problem(data, kind, solver):
     model, X, y = fitted(data, kind, solver)
     asked, certificate = asked_of(model, y), model.certificate_
-    coef, n_partitions = np.atleast_2d(model.coef_), len(model._shift.partitions)
+    coef, n_partitions = np.atleast_2d(model.monomial_coef_), len(model._shift.partitions)
     losses = asked.losses(explicit_features(model, X) @ coef.T).sum()
     primal = (n_partitions * (coef**2).sum() / (2 * model.C) + losses) / len(y)
     assert certificate.primal == pytest.approx(primal, rel=1e-9)
@@ -353,7 +353,7 @@ def test_objective_and_gap_are_those_of_the_localised_problem(data, kind, solver
 @slow
 def test_coef_and_monomials_explain_outputs(data, kind, solver):
     model, X, _ = fitted(data, kind, solver)
-    coef = np.atleast_2d(model.coef_)
+    coef = np.atleast_2d(model.monomial_coef_)
     assert coef.shape[1] == model.n_slots_
     assert np.allclose(values_of(model, X), explicit_features(model, X) @ coef.T, rtol=0, atol=1e-9)
     if kind != "binary":
@@ -388,7 +388,9 @@ def test_rows_with_columns_that_their_cell_never_saw_are_further_away():
     assert np.allclose(model.decision_function(new), np.exp(-0.3 * 4) * model.decision_function(X), rtol=1e-12)
     new = np.random.default_rng(0).permuted(new, axis=1)  # other columns for all of them
     assert partition.shifted(new, partition.cell(new)).data.size < np.count_nonzero(new)
-    assert np.allclose(model.decision_function(new), explicit_features(model, new) @ model.coef_[0], atol=1e-10)
+    assert np.allclose(
+        model.decision_function(new), explicit_features(model, new) @ model.monomial_coef_[0], atol=1e-10
+    )
 
 
 # Cells that are not as one would have them.
@@ -398,7 +400,7 @@ def test_one_cell_is_the_plain_model():
     X, score = dense_data()
     plain = TaylorSVC(gamma=0.3, random_state=0).fit(X, score > 0)
     one = clone(plain).set_params(n_cells=1, n_partitions=5).fit(X, score > 0)
-    assert np.array_equal(one.coef_, plain.coef_) and not one.certificate_.cells
+    assert np.array_equal(one.monomial_coef_, plain.monomial_coef_) and not one.certificate_.cells
     cells = choose_cells(X, 1, 1, 3, np.random.RandomState(0))
     assert cells.n_slots == plain.n_slots_ and np.allclose(cells.partitions[0].by, plain.shift_, atol=0.02)
 
@@ -410,7 +412,7 @@ def test_there_are_no_more_cells_than_different_rows(make):
     for n_cells in (3, 10, 1000):
         model = TaylorSVC(gamma=0.3, n_cells=n_cells, n_partitions=2, random_state=0).fit(make(X), y)
         assert [len(by) for by in model.shift_] == [3, 3]
-        assert np.allclose(model.decision_function(make(X)), explicit_features(model, X) @ model.coef_[0])
+        assert np.allclose(model.decision_function(make(X)), explicit_features(model, X) @ model.monomial_coef_[0])
 
 
 def test_alike_rows_of_many_columns_do_not_warn():
@@ -482,7 +484,7 @@ def test_batches_come_close_to_fit_and_leave_the_cells_alone(data):
             if first == 0:
                 cells = stream._shift
     assert stream._shift is cells
-    assert np.allclose(stream.decision_function(X), explicit_features(stream, X) @ stream.coef_[0], atol=1e-9)
+    assert np.allclose(stream.decision_function(X), explicit_features(stream, X) @ stream.monomial_coef_[0], atol=1e-9)
     fit = TaylorSVC(**settings, tol=1e-3).fit(X, y)
     assert stream.score(X, y) > fit.score(X, y) - 0.05
     certificate = stream.certify(X, y)
@@ -533,7 +535,7 @@ def test_interrupted_models_are_those_of_the_last_whole_epoch(solver, monkeypatc
     with pytest.raises(KeyboardInterrupt):
         model.set_params(max_iter=50).fit(X, score > 0)
     assert model.n_iter_ == 3 and model.interrupted_ and not model.certificate_.cells
-    assert np.allclose(model.coef_, expected.coef_, rtol=0, atol=1e-9)
+    assert np.allclose(model.monomial_coef_, expected.monomial_coef_, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -548,7 +550,9 @@ def test_bits_depend_neither_on_threads_nor_on_the_batch(data, solver):
     )
     whole = one.decision_function(X)
     for other in (two, three):
-        assert np.array_equal(other.coef_, one.coef_) and str(other.certificate_) == str(one.certificate_)
+        assert np.array_equal(other.monomial_coef_, one.monomial_coef_) and str(other.certificate_) == str(
+            one.certificate_
+        )
         assert np.array_equal(other.decision_function(X), whole)
     for first, last in pairwise([0, 1, 3, 20, 150, 300]):
         assert np.array_equal(one.decision_function(X[first:last]), whole[first:last])
@@ -573,7 +577,7 @@ def test_models_come_back_bit_for_bit(tmp_path, data, kind, solver, n_partitions
     model.save(tmp_path / "model")
     for again in (load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
         assert np.array_equal(values_of(again, X), values_of(model, X))
-        assert np.array_equal(again.coef_, model.coef_)
+        assert np.array_equal(again.monomial_coef_, model.monomial_coef_)
         assert repr(again.certificate_) == repr(model.certificate_)
         assert str(again.top_monomials()) == str(model.top_monomials())
         assert all(np.array_equal(one, other) for one, other in zip(again.shift_, model.shift_, strict=True))
@@ -767,7 +771,7 @@ def test_wrong_cells_are_refused_with_their_value(estimator, parameters, message
     model = estimator(**parameters)
     with pytest.raises(ValueError, match=message):
         model.fit(X, score > 0)
-    assert not hasattr(model, "coef_")
+    assert not hasattr(model, "monomial_coef_")
 
 
 def test_tables_beyond_memory_are_refused():
@@ -810,5 +814,5 @@ def test_outputs_are_the_formula_whatever_the_data(X, new, dtype, as_sparse, n_c
     assert isinstance(model._shift, Cells)
     tolerance = 1e-9 if dtype == np.float64 else 1e-4
     for rows in (X, new):
-        expected = explicit_features(model, rows) @ model.coef_[0]
+        expected = explicit_features(model, rows) @ model.monomial_coef_[0]
         assert np.allclose(model.decision_function(make(rows)), expected, rtol=tolerance, atol=tolerance)

@@ -44,8 +44,8 @@ def explicit_objective(model, X, y, C, loss, weight=None):
     """lambda/2 |w|^2 + mean loss of the model's weights on stored features."""
     weight = np.ones(len(y)) if weight is None else weight
     features = TaylorFeatures(degree=model.degree_, gamma=model.gamma_, kernel=model.kernel, coef0=model.coef0)
-    f = features.fit_transform(dense(X) - model.shift_) @ model.coef_[0]
-    norm2 = (model.coef_**2).sum()
+    f = features.fit_transform(dense(X) - model.shift_) @ model.monomial_coef_[0]
+    norm2 = (model.monomial_coef_**2).sum()
     return norm2 / (2 * C * weight.sum()) + weight @ reference.value(loss, y * f) / weight.sum()
 
 
@@ -665,10 +665,10 @@ def test_certify_finds_a_dual_point_for_adagrad_and_leaves_the_model_alone(loss,
     weight = np.random.default_rng(3).uniform(0, 2, size=60)
     model = TaylorSVC(solver="adagrad", gamma=0.2, C=2.0, loss=loss, class_weight="balanced", random_state=0)
     model.fit(make(X), y, sample_weight=weight)
-    before, coef, n_iter = model.certificate_, model.coef_, model.n_iter_
+    before, coef, n_iter = model.certificate_, model.monomial_coef_, model.n_iter_
     certificate = model.certify(make(X), y, sample_weight=weight)
     assert certificate is model.certificate_ is not before
-    assert np.array_equal(model.coef_, coef) and model.n_iter_ == n_iter
+    assert np.array_equal(model.monomial_coef_, coef) and model.n_iter_ == n_iter
     assert certificate.primal == pytest.approx(before.primal, rel=1e-12)
     balanced = len(y) / (2 * np.array([(y == -1).sum(), (y == 1).sum()]))
     total = weight * balanced[(y == 1).astype(int)]
@@ -684,12 +684,12 @@ def test_certify_finds_a_dual_point_for_adagrad_and_leaves_the_model_alone(loss,
 def test_certify_improves_the_dual_point_of_pegasos(loss):
     X, y = labelled(n_rows=60)
     model = TaylorSVC(solver="pegasos", gamma=0.2, C=2.0, loss=loss, max_iter=5, random_state=0).fit(X, y)
-    before, coef = model.certificate_, model.coef_
+    before, coef = model.certificate_, model.monomial_coef_
     few = model.certify(X, y, max_iter=1)
     many = model.certify(X, y, max_iter=50)
     assert before.dual < few.dual <= many.dual
     assert before.primal == pytest.approx(many.primal, rel=1e-12)
-    assert np.array_equal(model.coef_, coef)
+    assert np.array_equal(model.monomial_coef_, coef)
     _, upper, *_ = optimum(taylor_kernel(X - model.shift_, degree=3, gamma=0.2), y, 2.0, loss)
     assert 0.99 * upper < many.dual <= upper
 
@@ -716,7 +716,7 @@ def test_certify_takes_the_precision_of_the_model():
     X, y = labelled()
     model = TaylorSVC(gamma=0.2, solver="adagrad", random_state=0).fit(X.astype(np.float32), y)
     certificate = model.certify(X, y)
-    assert model.coef_.dtype == np.float32
+    assert model.monomial_coef_.dtype == np.float32
     assert certificate.primal == pytest.approx(explicit_objective(model, X, y, 1.0, "hinge"), rel=1e-5)
 
 

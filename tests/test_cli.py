@@ -95,7 +95,7 @@ def test_demo_tells_the_objective_of_the_paper(shown):
 
     model = shown.outcome.taylor
     losses = np.maximum(0, 1 - y * model.decision_function(X))
-    assert taylor == pytest.approx(lambda_ / 2 * np.sum(model.coef_**2) + losses.mean(), rel=1e-9)
+    assert taylor == pytest.approx(lambda_ / 2 * np.sum(model.monomial_coef_**2) + losses.mean(), rel=1e-9)
 
     svc = SVC(C=demo_module.C, gamma=demo_module.GAMMA).fit(X, y)
     K = rbf_kernel(X[svc.support_], gamma=demo_module.GAMMA)
@@ -268,6 +268,7 @@ def leftovers(folder):
         (["-t", "1", "-r", "2", "-g", "0.2"], {"kernel": "polynomial", "coef0": 2.0, "gamma": 0.2}),
         (["-t", "2", "--no-shift"], {"kernel": "gaussian", "shift": None}),
         (["--kernel", "exponential", "-g", "0.1"], {"kernel": "exponential", "gamma": 0.1}),
+        (["--kernel", "rbf", "--axes", "5", "--max-iter", "-1"], {"kernel": "rbf", "n_axes": 5, "max_iter": -1}),
         (["-w1", "2", "-w-1", "0.5"], {"class_weight": {1: 2.0, -1: 0.5}}),
         (["--weight", "balanced"], {"class_weight": "balanced"}),
         (["--weight", "1:3", "--jobs", "2"], {"class_weight": {1: 3.0}, "n_jobs": 2}),

@@ -177,9 +177,9 @@ def test_polynomials_whose_coefficients_overflow_are_refused(coef0, degree):
         Expansion(1, degree=degree, gamma=1.0, kernel="polynomial", coef0=coef0)
 
 
-@pytest.mark.parametrize("kernel", ["rbf", "", None, 3, {1.0: 2}, True])
+@pytest.mark.parametrize("kernel", ["sigmoid", "", None, 3, {1.0: 2}, True])
 def test_unknown_kernels_are_refused(kernel):
-    with pytest.raises(ValueError, match="kernel must be one of gaussian, exponential, polynomial or a sequence"):
+    with pytest.raises(ValueError, match="kernel must be one of gaussian, .* rbf, poly or a sequence"):
         Expansion(2, degree=2, gamma=1.0, kernel=kernel)
 
 
@@ -223,3 +223,10 @@ def test_pickled_expansions_are_the_same():
         assert (again.n_slots, again.gamma, again.kernel) == (expansion.n_slots, expansion.gamma, expansion.kernel)
         assert again.coefficients == expansion.coefficients
         assert again.features.n_slots == expansion.n_slots
+
+
+def test_weights_are_for_the_gaussian_kernel():
+    with pytest.raises(ValueError, match="for the Gaussian kernel"):
+        Expansion(2, degree=2, gamma=1.0, kernel="exponential", weights=(1.0, 1.0, 1.0))
+    with pytest.raises(ValueError, match="must be finite numbers >= 0; got -1"):
+        Expansion(2, degree=2, gamma=1.0, weights=(1.0, -1.0, 1.0))

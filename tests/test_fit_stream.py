@@ -159,10 +159,10 @@ def test_a_stream_of_one_chunk_is_trained_as_rows_in_memory(solver):
     model = TaylorSVC(solver=solver, max_iter=1, random_state=0)
     stream = taylorkern.TaylorSVC(solver=solver, random_state=0).fit_stream([(X, y)])
     if solver == "adagrad":
-        assert np.array_equal(stream.coef_, model.partial_fit(X, y, classes=[-1, 1]).coef_)
+        assert np.array_equal(stream.monomial_coef_, model.partial_fit(X, y, classes=[-1, 1]).monomial_coef_)
         return
     model.fit(X, y)
-    assert np.array_equal(stream.coef_, model.coef_)
+    assert np.array_equal(stream.monomial_coef_, model.monomial_coef_)
     for name in ("primal", "dual", "exact_interval", "sampled_interval", "theorem1"):
         assert getattr(stream.certificate_, name) == pytest.approx(getattr(model.certificate_, name), rel=1e-9)
 
@@ -175,7 +175,7 @@ def test_the_certificate_is_about_all_rows(solver, weights):
     model.fit_stream(cut(X, y, 90), epochs=5)
     omega = np.ones(len(y)) if weights is None else np.where(y > 0, 3.0, 0.5)
     losses = omega * np.maximum(0, 1 - y * model.decision_function(X))
-    primal = np.sum(model.coef_**2) / (2 * model.C * len(y)) + losses.mean()
+    primal = np.sum(model.monomial_coef_**2) / (2 * model.C * len(y)) + losses.mean()
     certificate = model.certificate_
     assert certificate.primal == pytest.approx(primal / omega.mean(), rel=1e-9)
     optimum = TaylorSVC(gamma=0.1, C=2.0, class_weight=weights, shift=model.shift_, tol=1e-6, random_state=0).fit(X, y)
@@ -209,7 +209,7 @@ def test_more_epochs_come_nearer_to_the_optimum(solver):
     )
 
     def objective(model):
-        return np.sum(model.coef_**2) / (2 * len(y)) + np.maximum(0, 1 - y * model.decision_function(X)).mean()
+        return np.sum(model.monomial_coef_**2) / (2 * len(y)) + np.maximum(0, 1 - y * model.decision_function(X)).mean()
 
     best = TaylorSVC(gamma=0.1, shift=many.shift_, tol=1e-5, random_state=0).fit(X, y).certificate_.primal
     assert best * (1 - 1e-4) <= objective(many) < objective(few)
@@ -595,7 +595,7 @@ def test_ctrl_c_keeps_the_steps_and_leaves_no_thread(solver):
         model.fit_stream(batches)
     assert not readers()
     assert model.interrupted_ and not hasattr(model, "certificate_")
-    assert np.isfinite(model.coef_).all() and model.score(X, y) > 0.7
+    assert np.isfinite(model.monomial_coef_).all() and model.score(X, y) > 0.7
     assert not model.fit_stream([(X, y)]).interrupted_
 
 

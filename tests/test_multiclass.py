@@ -137,7 +137,7 @@ def optimal_weights(kind, Phi, y, C, class_weight=None, weight=None, per_class=N
 
 def true_objectives(model, kind, X, y, weight=None, per_class=None):
     """Of the model's own weights, which must be one for each class."""
-    return objectives(kind, model.coef_, stored_features(model, X), y, model.C, weight, per_class)
+    return objectives(kind, model.monomial_coef_, stored_features(model, X), y, model.C, weight, per_class)
 
 
 def sample_weight(n_rows):
@@ -196,7 +196,7 @@ def test_dual_objectives_and_weights_equal_those_of_scikit_learn(data, kind, wei
         omega = np.array([per_class.get(k, 1.0) for k in y]) * (1 if weight is None else weight)
         total = omega.sum()
     reach = np.sqrt(2 * model.C * total * (np.abs(found - best) + 1e-7 * best).sum())
-    assert np.linalg.norm(model.coef_ - W) <= reach < 0.1 * np.linalg.norm(W)
+    assert np.linalg.norm(model.monomial_coef_ - W) <= reach < 0.1 * np.linalg.norm(W)
 
 
 @pytest.mark.parametrize("kind", ["log_loss", "hinge", "squared_hinge"])
@@ -242,7 +242,7 @@ def test_stochastic_solvers_come_within_five_percent(data, solver, kind, weighte
 def test_single_precision_costs_no_more_than_its_rounding(data, kind):
     X, y = DATA[data]()
     model = TaylorSVC(**SETTINGS[data], **KINDS[kind], tol=1e-4, max_iter=10_000).fit(X.astype("f"), y)
-    assert model.coef_.dtype == np.float32
+    assert model.monomial_coef_.dtype == np.float32
     Phi = stored_features(model, X)
     best = objectives(kind, optimal_weights(kind, Phi, y, model.C), Phi, y, model.C)
     found = true_objectives(model, kind, X, y)
@@ -259,7 +259,7 @@ def test_stochastic_solvers_work_in_single_precision(data, solver, kind):
     model = TaylorSVC(**SETTINGS[data], **KINDS[kind], solver=solver, tol=1e-9, max_iter=30)
     double = model.fit(X, y).certificate_.primal
     model.fit(X.astype("f"), y)
-    assert model.coef_.dtype == np.float32 and np.isfinite(model.coef_).all()
+    assert model.monomial_coef_.dtype == np.float32 and np.isfinite(model.monomial_coef_).all()
     assert true_objectives(model, kind, X, y).sum() == pytest.approx(double, rel=0.02)
 
 
@@ -270,7 +270,10 @@ def test_any_number_of_classes_is_trained(kind, n_classes, dtype):
     """Tables lie side by side in whole vectors: the last one may be full or not."""
     X, y = dense_data(120, n_classes)
     model = TaylorSVC(**SETTINGS["dense"], **KINDS[kind], tol=1e-4, max_iter=10_000).fit(X.astype(dtype), y)
-    assert model.coef_.shape == (n_classes, comb(7, 3)) and model.decision_function(X).shape == (120, n_classes)
+    assert model.monomial_coef_.shape == (n_classes, comb(7, 3)) and model.decision_function(X).shape == (
+        120,
+        n_classes,
+    )
     parts = certified(model.certificate_)
     assert len(parts) == (1 if kind in JOINT else n_classes)
     found = true_objectives(model, kind, X, y)
@@ -306,7 +309,7 @@ def test_classes_one_against_the_rest_are_as_many_binary_fits(data, kind):
         gaps = part.gap + alone.certificate_.gap
         lambda_ = 1 / (model.C * len(y))
         reach = np.sqrt(2 / lambda_ * gaps)  # |phi(x)| <= 1
-        assert np.linalg.norm(together.coef_[k] - alone.coef_[0]) <= reach
+        assert np.linalg.norm(together.monomial_coef_[k] - alone.monomial_coef_[0]) <= reach
         assert np.abs(f[:, k] - alone.decision_function(X)).max() <= reach < 0.04
         assert part.primal == pytest.approx(alone.certificate_.primal, rel=2e-6)
     assert np.ptp(f) > 1
@@ -345,8 +348,8 @@ def test_two_classes_have_one_function(data, kind, solver):
     words = np.array(["no", "yes"])[y]
     model = TaylorSVC(**SETTINGS[data], **KINDS[kind], solver=solver, max_iter=30).fit(X, words)
     f = model.decision_function(X)
-    assert f.shape == (len(y),) and model.coef_.shape == (1, model.n_slots_)
-    assert np.allclose(stored_features(model, X) @ model.coef_[0], f, rtol=1e-10, atol=1e-10)
+    assert f.shape == (len(y),) and model.monomial_coef_.shape == (1, model.n_slots_)
+    assert np.allclose(stored_features(model, X) @ model.monomial_coef_[0], f, rtol=1e-10, atol=1e-10)
     assert np.array_equal(model.predict(X), np.where(f > 0, "yes", "no"))
     assert model.score(X, words) > 0.75
     assert [m.weight for m in model.top_monomials(3)] == [m.weight for m in model.top_monomials(3, label="yes")]
@@ -365,7 +368,7 @@ def test_two_classes_together_are_a_binary_problem_of_twice_the_C(kind):
     assert together.certificate_.parts == ()
     assert together.certificate_.primal == pytest.approx(binary.certificate_.primal, rel=2e-8)
     assert together.certificate_.dual == pytest.approx(binary.certificate_.dual, rel=2e-8)
-    assert np.abs(together.coef_ - binary.coef_).max() < 1e-3 * np.abs(binary.coef_).max()
+    assert np.abs(together.monomial_coef_ - binary.monomial_coef_).max() < 1e-3 * np.abs(binary.monomial_coef_).max()
 
 
 @pytest.mark.parametrize("kind", JOINT)
@@ -392,7 +395,7 @@ def test_two_classes_may_be_trained_otherwise_from_batch_to_batch():
         model = TaylorSVC(**SETTINGS["dense"], **KINDS[old]).partial_fit(X, y, classes=[0, 1])
         before = model.set_params(**KINDS[new]).certify(X, y).primal
         model.partial_fit(X, y)
-        assert model.certify(X, y).primal < before and model.coef_.shape == (1, comb(7, 3))
+        assert model.certify(X, y).primal < before and model.monomial_coef_.shape == (1, comb(7, 3))
 
 
 # Prediction.
@@ -409,9 +412,9 @@ def test_decision_values_are_features_of_shifted_rows_times_coef(data, solver, k
     model = TaylorSVC(**SETTINGS[data], **KINDS[kind], solver=solver, max_iter=5).fit(X, y)
     new = DATA[data](50, seed=1)[0].astype(dtype)
     f, n_classes = model.decision_function(new), y.max() + 1
-    assert f.shape == (50, n_classes) and f.dtype == model.coef_.dtype == dtype
-    assert model.coef_.shape == (n_classes, model.n_slots_)
-    expected = stored_features(model, new) @ model.coef_.T.astype(np.float64)
+    assert f.shape == (50, n_classes) and f.dtype == model.monomial_coef_.dtype == dtype
+    assert model.monomial_coef_.shape == (n_classes, model.n_slots_)
+    expected = stored_features(model, new) @ model.monomial_coef_.T.astype(np.float64)
     assert np.ptp(expected) > 0.1
     close = 1e-10 if dtype == np.float64 else 1e-4 * np.abs(expected).max()
     assert np.allclose(f, expected, rtol=1e-10, atol=close)
@@ -462,10 +465,10 @@ def test_labels_of_any_kind_come_back_from_predict(labels, kind):
 def test_names_of_labels_do_not_change_the_model(kind):
     X, y = dense_data()
     model = TaylorSVC(**SETTINGS["dense"], **KINDS[kind], max_iter=5)
-    coef = model.fit(X, y).coef_
-    assert np.array_equal(model.fit(X, np.array(["a", "b", "c", "d"])[y]).coef_, coef)
-    assert np.array_equal(model.fit(X, (10 * y).tolist()).coef_, coef)
-    turned = model.fit(X, 3 - y).coef_[::-1]
+    coef = model.fit(X, y).monomial_coef_
+    assert np.array_equal(model.fit(X, np.array(["a", "b", "c", "d"])[y]).monomial_coef_, coef)
+    assert np.array_equal(model.fit(X, (10 * y).tolist()).monomial_coef_, coef)
+    turned = model.fit(X, 3 - y).monomial_coef_[::-1]
     assert np.allclose(turned, coef, rtol=0, atol=1e-9 * np.abs(coef).max())
 
 
@@ -594,9 +597,9 @@ def test_certify_finds_a_dual_point_for_adagrad(kind):
     X, y = dense_data()
     model = TaylorSVC(**SETTINGS["dense"], **KINDS[kind], solver="adagrad", tol=1e-4).fit(X, y)
     assert np.isnan(model.certificate_.dual) and len(model.certificate_.parts) == (0 if kind in JOINT else 4)
-    primal, coef = model.certificate_.primal, model.coef_
+    primal, coef = model.certificate_.primal, model.monomial_coef_
     certificate = model.certify(X, y, max_iter=50)
-    assert certificate is model.certificate_ and np.array_equal(model.coef_, coef)
+    assert certificate is model.certificate_ and np.array_equal(model.monomial_coef_, coef)
     assert certificate.primal == pytest.approx(primal, rel=1e-9)
     assert 0 <= certificate.relative_gap < 0.03
     assert len(certificate.parts) == (0 if kind in JOINT else 4)
@@ -628,7 +631,7 @@ def test_monomials_are_told_for_each_class(kind):
     top = model.top_monomials(10)
     assert list(top) == model.classes_.tolist() == sorted(set(words))
     for k, (label, monomials) in enumerate(top.items()):
-        coef = model.coef_[k]
+        coef = model.monomial_coef_[k]
         assert [abs(m.weight) for m in monomials] == sorted(np.abs(coef), reverse=True)[:10]
         for m in monomials:
             assert m.weight == coef[features.slot_of(m.powers)]
@@ -679,7 +682,7 @@ def test_indicator_matrices_of_any_form_give_the_same_model(form):
     model = TaylorSVC(**SETTINGS["dense"], max_iter=5)
     expected = clone(model).fit(X, Y)
     found = clone(model).fit(X, FORMS[form](Y))
-    assert np.array_equal(found.coef_, expected.coef_)
+    assert np.array_equal(found.monomial_coef_, expected.monomial_coef_)
     assert np.array_equal(found.predict(X), expected.predict(X))
 
 
@@ -688,7 +691,7 @@ def test_indicator_data_frames_are_taken():
     X, Y = labels_data()
     model = TaylorSVC(**SETTINGS["dense"])
     frame = pandas.DataFrame(Y, columns=["a", "b", "c"])
-    assert np.array_equal(clone(model).fit(X, frame).coef_, clone(model).fit(X, Y).coef_)
+    assert np.array_equal(clone(model).fit(X, frame).monomial_coef_, clone(model).fit(X, Y).monomial_coef_)
 
 
 @pytest.mark.parametrize("n_labels", [2, 3, 5])
@@ -698,9 +701,9 @@ def test_each_label_has_its_column(n_labels, solver):
     X, Y = labels_data(n_labels=n_labels)
     model = TaylorSVC(**SETTINGS["dense"], loss="log_loss", solver=solver, max_iter=30).fit(X, Y)
     f = model.decision_function(X)
-    assert f.shape == Y.shape and model.coef_.shape == (n_labels, comb(7, 3))
+    assert f.shape == Y.shape and model.monomial_coef_.shape == (n_labels, comb(7, 3))
     assert model.classes_.tolist() == list(range(n_labels))
-    assert np.allclose(f, stored_features(model, X) @ model.coef_.T, rtol=1e-10, atol=1e-10)
+    assert np.allclose(f, stored_features(model, X) @ model.monomial_coef_.T, rtol=1e-10, atol=1e-10)
     predicted = model.predict(X)
     assert predicted.dtype.kind == "i" and np.array_equal(predicted, f > 0)
     assert np.allclose(model.predict_proba(X), expit(f), rtol=1e-12)
@@ -734,7 +737,7 @@ def test_labels_that_all_rows_have_or_none_are_learnt(kind, solver):
     predicted = model.predict(X)
     assert (predicted[:, 0] == 0).all() and (predicted[:, 2] == 1).all()
     assert (predicted[:, 1] == Y[:, 1]).mean() > 0.8
-    assert np.isfinite(model.coef_).all()
+    assert np.isfinite(model.monomial_coef_).all()
 
 
 def test_rows_may_have_no_label_at_all():
@@ -798,14 +801,14 @@ def test_streams_of_labels():
     for first in range(0, 800, 100):
         model.partial_fit(X[first : first + 100], Y[first : first + 100], classes=[0, 1, 2])
     assert model.n_iter_ == 8 and (model.predict(X) == Y).mean() > 0.85
-    coef = model.coef_
+    coef = model.monomial_coef_
     with pytest.raises(ValueError, match="indicator matrix if it was one before"):
         model.partial_fit(X, Y[:, 0])
     with pytest.raises(ValueError, match="y has 2 columns; it had 3 before"):
         model.partial_fit(X, Y[:, :2])
     with pytest.raises(ValueError, match="y has 2 columns; it had 3 before"):
         model.certify(X, Y[:, :2])
-    assert np.array_equal(model.coef_, coef) and model.n_iter_ == 8
+    assert np.array_equal(model.monomial_coef_, coef) and model.n_iter_ == 8
     vector = TaylorSVC(**SETTINGS["dense"]).fit(X, Y[:, 0])
     with pytest.raises(ValueError, match="a vector if it was one"):
         vector.partial_fit(X, Y)
@@ -855,7 +858,7 @@ def test_weight_zero_leaves_a_class_out_of_joint_problems(kind):
     model = TaylorSVC(**SETTINGS["dense"], **KINDS[kind], shift=None)
     by_class = clone(model).set_params(class_weight={2: 0.0}).fit(X, y)
     by_row = clone(model).fit(X, y, sample_weight=np.where(y == 2, 0.0, 1.0))
-    assert np.array_equal(by_class.coef_, by_row.coef_)
+    assert np.array_equal(by_class.monomial_coef_, by_row.monomial_coef_)
 
 
 @pytest.mark.parametrize("kind", JOINT)
@@ -863,8 +866,10 @@ def test_class_weights_of_joint_problems_are_weights_of_the_rows(kind):
     X, y = dense_data()
     weights = np.array([3.0, 0.5, 1.0, 2.0])
     model = TaylorSVC(**SETTINGS["dense"], **KINDS[kind])
-    by_row = clone(model).fit(X, y, sample_weight=weights[y]).coef_
-    assert np.array_equal(clone(model).set_params(class_weight=dict(enumerate(weights))).fit(X, y).coef_, by_row)
+    by_row = clone(model).fit(X, y, sample_weight=weights[y]).monomial_coef_
+    assert np.array_equal(
+        clone(model).set_params(class_weight=dict(enumerate(weights))).fit(X, y).monomial_coef_, by_row
+    )
 
 
 def test_rows_of_weight_zero_take_no_part_in_training():
@@ -873,8 +878,8 @@ def test_rows_of_weight_zero_take_no_part_in_training():
     used = weight > 0
     for kind in KINDS:
         model = TaylorSVC(**SETTINGS["dense"], **KINDS[kind], shift=[0.5, -1.0, 0.0, 2.0])
-        coef = model.fit(X, y, sample_weight=weight).coef_
-        assert np.array_equal(model.fit(X[used], y[used], sample_weight=weight[used]).coef_, coef)
+        coef = model.fit(X, y, sample_weight=weight).monomial_coef_
+        assert np.array_equal(model.fit(X[used], y[used], sample_weight=weight[used]).monomial_coef_, coef)
 
 
 # Streams.
@@ -909,7 +914,7 @@ def test_batches_may_lack_classes(kind):
     assert set(model.predict(X)) == {0, 1, 2, 3}
     assert model.score(X, y) > 0.55
     only = y == 3
-    assert np.isfinite(model.partial_fit(X[only], y[only]).coef_).all()
+    assert np.isfinite(model.partial_fit(X[only], y[only]).monomial_coef_).all()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -934,8 +939,10 @@ def test_grown_models_keep_the_weights_of_old_monomials(kind):
     wider = np.hstack([X, np.zeros((len(y), 2))])
     model.partial_fit(wider[:50], y[:50])
     n_old = comb(7, 3)
-    assert model.coef_.shape == (4, comb(9, 3)) and (model.coef_[:, n_old:] == 0).all()
-    assert np.linalg.norm(model.coef_[:, :n_old] - narrow.coef_) < 0.05 * np.linalg.norm(narrow.coef_)
+    assert model.monomial_coef_.shape == (4, comb(9, 3)) and (model.monomial_coef_[:, n_old:] == 0).all()
+    assert np.linalg.norm(model.monomial_coef_[:, :n_old] - narrow.monomial_coef_) < 0.05 * np.linalg.norm(
+        narrow.monomial_coef_
+    )
     wider[:, -1] = y - 1.5
     for _ in range(8):
         model.partial_fit(wider, y)
@@ -961,14 +968,14 @@ def test_wrong_classes_are_refused():
     assert not hasattr(model, "classes_")
     model.partial_fit(X, y, classes=[3, 2, 1, 0, 9])
     assert model.classes_.tolist() == [0, 1, 2, 3, 9]
-    coef = model.coef_
+    coef = model.monomial_coef_
     with pytest.raises(ValueError, match="is not the same as on last call to partial_fit"):
         model.partial_fit(X, y, classes=[0, 1, 2, 3])
     with pytest.raises(ValueError, match="label .*5.* not one of the classes"):
         model.partial_fit(X, np.where(y == 1, 5, y))
     with pytest.raises(ValueError, match="label .*5.* not one of the classes"):
         model.certify(X, np.where(y == 1, 5, y))
-    assert np.array_equal(model.coef_, coef) and model.n_iter_ == 1
+    assert np.array_equal(model.monomial_coef_, coef) and model.n_iter_ == 1
 
 
 # A thousand classes.
@@ -984,7 +991,7 @@ def thousand(n_rows=2000):
 def test_a_thousand_classes_are_fitted(kind):
     X, y = thousand()
     model = TaylorSVC(degree=2, gamma=0.5, **KINDS[kind], max_iter=1, random_state=0).fit(X, y)
-    assert model.coef_.shape == (1000, 6) and model.decision_function(X).shape == (2000, 1000)
+    assert model.monomial_coef_.shape == (1000, 6) and model.decision_function(X).shape == (2000, 1000)
     found = true_objectives(model, kind, X, y)
     assert np.allclose([part.primal for part in certified(model.certificate_)], found, rtol=1e-9)
     assert len(found) == (1 if kind in JOINT else 1000)
@@ -1142,7 +1149,7 @@ def test_warm_start_begins_afresh_with_other_classes():
     for kind in ("hinge", "crammer_singer"):
         model = warm(kind, warm_start=True).fit(X, y)
         model.fit(X, np.minimum(y, 2))
-        assert np.array_equal(model.coef_, warm(kind).fit(X, np.minimum(y, 2)).coef_)
+        assert np.array_equal(model.monomial_coef_, warm(kind).fit(X, np.minimum(y, 2)).monomial_coef_)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -1168,10 +1175,10 @@ def test_equal_seeds_give_equal_bits(data, kind, solver):
     X, y = DATA[data]()
     model = TaylorSVC(**SETTINGS[data], **KINDS[kind], solver=solver, max_iter=8)
     one, other = clone(model).fit(X, y), clone(model).fit(X, y)
-    assert np.array_equal(one.coef_, other.coef_)
+    assert np.array_equal(one.monomial_coef_, other.monomial_coef_)
     assert str(one.certificate_) == str(other.certificate_) and one.certificate_.primal == other.certificate_.primal
-    assert np.array_equal(one.fit(X, y).coef_, other.coef_)
-    assert not np.array_equal(clone(model).set_params(random_state=4).fit(X, y).coef_, other.coef_)
+    assert np.array_equal(one.fit(X, y).monomial_coef_, other.monomial_coef_)
+    assert not np.array_equal(clone(model).set_params(random_state=4).fit(X, y).monomial_coef_, other.monomial_coef_)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -1185,7 +1192,7 @@ def test_n_jobs_does_not_change_a_bit(data, kind, solver, monkeypatch):
     one = clone(model).fit(X, y)
     for n_jobs in (2, -1):
         other = clone(model).set_params(n_jobs=n_jobs).fit(X, y)
-        assert np.array_equal(one.coef_, other.coef_)
+        assert np.array_equal(one.monomial_coef_, other.monomial_coef_)
         assert one.certificate_.primal == other.certificate_.primal
         assert np.array_equal(one.decision_function(X), other.decision_function(X))
 
@@ -1200,8 +1207,10 @@ def test_pickled_models_do_the_same(kind, solver):
     assert np.array_equal(again.decision_function(X), model.decision_function(X))
     assert str(again.certificate_) == str(model.certificate_)
     assert again.top_monomials(3) == model.top_monomials(3)
-    assert np.array_equal(again.fit(X, y).coef_, model.fit(X, y).coef_)  # a warm start from the same point
-    assert np.array_equal(again.partial_fit(X, y).coef_, model.partial_fit(X, y).coef_)
+    assert np.array_equal(
+        again.fit(X, y).monomial_coef_, model.fit(X, y).monomial_coef_
+    )  # a warm start from the same point
+    assert np.array_equal(again.partial_fit(X, y).monomial_coef_, model.partial_fit(X, y).monomial_coef_)
 
 
 def test_parameters_are_those_of_scikit_learn():
@@ -1282,7 +1291,7 @@ def test_interrupted_estimators_hold_the_last_whole_epoch(kind, solver):
     with pytest.raises(KeyboardInterrupt):
         stopped.fit(X, y)
     assert stopped.interrupted_ is True and stopped.n_iter_ == 3
-    assert np.array_equal(stopped.coef_, model.set_params(max_iter=3).fit(X, y).coef_)
+    assert np.array_equal(stopped.monomial_coef_, model.set_params(max_iter=3).fit(X, y).monomial_coef_)
     assert np.array_equal(watcher.values[-1], stopped.decision_function(X))
     low, high = stopped.certificate_.exact_interval
     assert 0 <= low < high < inf
@@ -1297,10 +1306,10 @@ def test_interruption_before_the_first_epoch_changes_nothing(kind):
     pytest.importorskip("sklearn.callback", reason="scikit-learn has no callbacks before 1.9")
     X, y = dense_data()
     model = TaylorSVC(**SETTINGS["dense"], **KINDS[kind]).fit(X, y)
-    coef = model.coef_
+    coef = model.monomial_coef_
     with pytest.raises(KeyboardInterrupt):
         model.set_callbacks(Interrupter(at=0)).fit(X[:, :2], y % 3)
-    assert np.array_equal(model.coef_, coef) and model.classes_.tolist() == [0, 1, 2, 3]
+    assert np.array_equal(model.monomial_coef_, coef) and model.classes_.tolist() == [0, 1, 2, 3]
 
 
 CHILD = """
@@ -1325,7 +1334,7 @@ CHILD = """
         except KeyboardInterrupt:
             raised = True
         fresh = TaylorSVC(**model.get_params()).set_params(max_iter=model.n_iter_).fit(X, y)
-        same = np.abs(model.coef_ - fresh.coef_).max() / np.abs(fresh.coef_).max()
+        same = np.abs(model.monomial_coef_ - fresh.monomial_coef_).max() / np.abs(fresh.monomial_coef_).max()
         out[kind["multi_class"]] = [raised, model.interrupted_, model.n_iter_, float(same)]
     print(json.dumps(out))
 """

@@ -135,9 +135,11 @@ def test_outputs_are_sums_of_the_cut_kernel(form, real, case):
 def test_outputs_and_objectives_are_those_of_the_weights(form, real, solver, degree):
     X, y = data(form=form, real=real)
     model = fitted(X, y, degree=degree, solver=solver)
-    expected = features(model, X) @ model.coef_[0]
-    assert np.allclose(model.decision_function(X), expected, rtol=0, atol=tolerance(real) * np.abs(model.coef_).sum())
-    primal = (model.coef_**2).sum() / (2 * 3.0 * len(y)) + np.maximum(0, 1 - y * expected).mean()
+    expected = features(model, X) @ model.monomial_coef_[0]
+    assert np.allclose(
+        model.decision_function(X), expected, rtol=0, atol=tolerance(real) * np.abs(model.monomial_coef_).sum()
+    )
+    primal = (model.monomial_coef_**2).sum() / (2 * 3.0 * len(y)) + np.maximum(0, 1 - y * expected).mean()
     assert model.certificate_.primal == pytest.approx(primal, rel=100 * tolerance(real) if real == np.float32 else 1e-8)
     assert model.certificate_.primal < 0.9
 
@@ -328,12 +330,12 @@ def test_saved_and_pickled_models_are_the_same(tmp_path, form, real, solver):
     expected = outputs(model, X)
     for again in (load(tmp_path / "model"), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
         assert np.array_equal(outputs(again, X), expected)
-        for name in ("axes_", "shift_", "coef_"):
+        for name in ("axes_", "shift_", "monomial_coef_"):
             assert np.array_equal(getattr(again, name), getattr(model, name))
         assert again.n_features_in_ == 9 and str(again.top_monomials(4)) == str(model.top_monomials(4))
         assert repr(again.certificate_) == repr(model.certificate_)
         assert again.get_params() == model.get_params()
-    assert np.array_equal(load(tmp_path / "model").fit(X, y).coef_, model.fit(X, y).coef_)
+    assert np.array_equal(load(tmp_path / "model").fit(X, y).monomial_coef_, model.fit(X, y).monomial_coef_)
 
 
 @pytest.mark.parametrize("real", REALS)
@@ -383,8 +385,10 @@ def test_batches_are_along_the_axes_of_the_first(form, real):
     for _ in range(30):
         model.partial_fit(X[100:], y[100:])
     assert np.array_equal(model.axes_, first.axes_) and model.n_iter_ == 31
-    expected = features(model, X) @ model.coef_[0]
-    assert np.allclose(model.decision_function(X), expected, rtol=0, atol=tolerance(real) * np.abs(model.coef_).sum())
+    expected = features(model, X) @ model.monomial_coef_[0]
+    assert np.allclose(
+        model.decision_function(X), expected, rtol=0, atol=tolerance(real) * np.abs(model.monomial_coef_).sum()
+    )
     assert model.score(X[100:], y[100:]) > 0.8
     with pytest.raises(ValueError, match="along principal axes cannot grow"):
         model.set_params(grow=True).partial_fit(np.ones((2, 11)), [-1, 1])
@@ -407,7 +411,7 @@ def test_a_warm_start_looks_at_the_mean_too():
     X, y = data()
     model = fitted(X, y, solver="adagrad", warm_start=True, max_iter=3)
     model._shift = Rotation(model._shift.mean + 1.0, model._shift.axes)
-    assert np.array_equal(model.fit(X, y).coef_, fitted(X, y, solver="adagrad", max_iter=3).coef_)
+    assert np.array_equal(model.fit(X, y).monomial_coef_, fitted(X, y, solver="adagrad", max_iter=3).monomial_coef_)
 
 
 @pytest.mark.parametrize("solver", ["dual", "pegasos"])
@@ -420,8 +424,8 @@ def test_streams_are_certified_against_the_exact_kernel(solver, form):
     low, high = exact_optimum(np.float64)
     for interval in (model.certificate_.exact_interval, model.certificate_.sampled_interval):
         assert interval[0] <= high and low <= interval[1]
-    expected = features(model, X) @ model.coef_[0]
-    primal = (model.coef_**2).sum() / (2 * 3.0 * len(y)) + np.maximum(0, 1 - y * expected).mean()
+    expected = features(model, X) @ model.monomial_coef_[0]
+    primal = (model.monomial_coef_**2).sum() / (2 * 3.0 * len(y)) + np.maximum(0, 1 - y * expected).mean()
     assert model.certificate_.primal == pytest.approx(primal, rel=1e-8)
     assert model.certificate_.sampled_interval[0] > 0.25 * model.certificate_.dual
 

@@ -122,7 +122,7 @@ def optimal_weights(Phi, y, C, loss, epsilon, weight=None):
 def true_objective(model, X, y, weight=None):
     """Of the model's own weights, for the targets that it was trained on: the centred ones."""
     Phi = stored_features(model, X)
-    return objective(model.coef_, Phi, y - model.offset_, model.C, model.loss, model.epsilon, weight)
+    return objective(model.monomial_coef_, Phi, y - model.offset_, model.C, model.loss, model.epsilon, weight)
 
 
 def best_objective(model, X, y, weight=None):
@@ -158,7 +158,7 @@ def test_dual_objective_and_weights_equal_those_of_scikit_learn(data, loss, cent
     # Strong convexity: so far can w be from the optimum, which is unique.
     total = len(y) if weight is None else weight.sum()
     reach = np.sqrt(2 * model.C * total * (abs(found - best) + 1e-7 * best))
-    assert np.linalg.norm(model.coef_ - w) <= reach < 0.1 * np.linalg.norm(w)
+    assert np.linalg.norm(model.monomial_coef_ - w) <= reach < 0.1 * np.linalg.norm(w)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -192,7 +192,7 @@ def test_no_tube_is_the_squared_error():
     X, y = dense_data()
     model = TaylorSVR(**SETTINGS["dense"] | {"epsilon": 0.0}, loss="squared_epsilon_insensitive").fit(X, y)
     other = clone(model).set_params(loss="squared_error", epsilon=3.0).fit(X, y)
-    assert np.array_equal(model.coef_, other.coef_)
+    assert np.array_equal(model.monomial_coef_, other.monomial_coef_)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -210,7 +210,7 @@ def test_other_kernels_are_trained_to_their_optimum(loss, kernel):
 def test_single_precision_costs_no_more_than_its_rounding(data, loss):
     X, y = DATA[data]()
     model = TaylorSVR(**SETTINGS[data], loss=loss, tol=1e-4, max_iter=10_000).fit(X.astype("f"), y)
-    assert model.coef_.dtype == model._outputs(X).dtype == np.float32
+    assert model.monomial_coef_.dtype == model._outputs(X).dtype == np.float32
     found, best = true_objective(model, X, y), best_objective(model, X, y)
     assert best * (1 - 1e-6) <= found <= best * (1 + 1.2e-4)
     assert model.certificate_.primal == pytest.approx(found, rel=1e-5)
@@ -225,7 +225,7 @@ def test_stochastic_solvers_work_in_single_precision(data, solver, loss):
     model = TaylorSVR(**SETTINGS[data], loss=loss, solver=solver, tol=1e-9, max_iter=30)
     double = model.fit(X, y).certificate_.primal
     model.fit(X.astype("f"), y)
-    assert model.coef_.dtype == np.float32 and np.isfinite(model.coef_).all()
+    assert model.monomial_coef_.dtype == np.float32 and np.isfinite(model.monomial_coef_).all()
     assert true_objective(model, X, y) == pytest.approx(double, rel=0.02)
 
 
@@ -275,7 +275,7 @@ def test_small_and_large_C_are_trained(loss, solver, C):
 def test_pegasos_stays_finite(loss, C, dtype):
     X, y = dense_data(100)
     model = TaylorSVR(**SETTINGS["dense"] | {"C": C}, loss=loss, solver="pegasos", max_iter=30).fit(X.astype(dtype), y)
-    assert np.isfinite(model.coef_).all() and 0 < model.certificate_.primal < inf
+    assert np.isfinite(model.monomial_coef_).all() and 0 < model.certificate_.primal < inf
     if C == 1e-3:
         assert model.certificate_.primal < LOSSES[loss](y - y.mean(), 0.1 * (loss != "squared_error")).mean()
 
@@ -341,15 +341,25 @@ def test_shapes_follow_the_targets(loss, solver):
     n_slots = comb(7, 3)
     model = TaylorSVR(**SETTINGS["dense"], loss=loss, solver=solver, max_iter=10)
     one = clone(model).fit(X, Y[:, 0])
-    assert one.predict(X).shape == (150,) and one.coef_.shape == (n_slots,) and isinstance(one.offset_, float)
+    assert one.predict(X).shape == (150,) and one.monomial_coef_.shape == (n_slots,) and isinstance(one.offset_, float)
     column = clone(model).fit(X, Y[:, :1])
-    assert column.predict(X).shape == (150, 1) and column.coef_.shape == (1, n_slots) and column.offset_.shape == (1,)
-    assert np.array_equal(column.predict(X)[:, 0], one.predict(X)) and np.array_equal(column.coef_[0], one.coef_)
+    assert (
+        column.predict(X).shape == (150, 1)
+        and column.monomial_coef_.shape == (1, n_slots)
+        and column.offset_.shape == (1,)
+    )
+    assert np.array_equal(column.predict(X)[:, 0], one.predict(X)) and np.array_equal(
+        column.monomial_coef_[0], one.monomial_coef_
+    )
     three = clone(model).fit(X, Y)
-    assert three.predict(X).shape == (150, 3) and three.coef_.shape == (3, n_slots) and three.offset_.shape == (3,)
+    assert (
+        three.predict(X).shape == (150, 3)
+        and three.monomial_coef_.shape == (3, n_slots)
+        and three.offset_.shape == (3,)
+    )
     assert len(three.certificate_.parts) == 3 and column.certificate_.parts == one.certificate_.parts == ()
     for fitted in (one, column, three):
-        expected = stored_features(fitted, X) @ fitted.coef_.T + fitted.offset_
+        expected = stored_features(fitted, X) @ fitted.monomial_coef_.T + fitted.offset_
         assert np.allclose(fitted.predict(X), expected, rtol=1e-10, atol=1e-10)
         for empty in (X[:0], sparse.csr_array((0, 4))):
             assert fitted.predict(empty).shape == (0, *expected.shape[1:])
@@ -397,7 +407,7 @@ def test_targets_that_are_all_equal_are_predicted(loss, solver, value):
 def test_targets_of_zero_are_predicted_without_centring(loss):
     X, _ = dense_data(50)
     model = TaylorSVR(loss=loss, center=False, random_state=0).fit(X, np.zeros(50))
-    assert (model.predict(X) == 0).all() and (model.coef_ == 0).all()
+    assert (model.predict(X) == 0).all() and (model.monomial_coef_ == 0).all()
     assert model.certificate_.primal == model.certificate_.dual == 0
     assert model.top_monomials() == []
 
@@ -486,7 +496,7 @@ def test_center_is_a_shift_of_the_targets(loss):
     model = TaylorSVR(**SETTINGS["dense"], loss=loss)
     centred = clone(model).fit(X, y)
     by_hand = clone(model).set_params(center=False).fit(X, y - y.mean())
-    assert np.array_equal(centred.coef_, by_hand.coef_)
+    assert np.array_equal(centred.monomial_coef_, by_hand.monomial_coef_)
     assert np.allclose(centred.predict(X), by_hand.predict(X) + y.mean(), rtol=1e-13)
     exact = clone(model).set_params(tol=1e-6)  # y + 1024 has fewer digits of y: steps go another way to the same end
     moved = clone(exact).fit(X, y + 1024)
@@ -525,8 +535,8 @@ def test_rows_of_weight_zero_take_no_part_in_training(solver):
     used = weight > 0
     y[~used] = 1e9
     model = TaylorSVR(**SETTINGS["dense"], solver=solver, shift=[0.5, -1.0, 0.0, 2.0], max_iter=10)
-    coef = model.fit(X, y, sample_weight=weight).coef_
-    assert np.array_equal(model.fit(X[used], y[used], sample_weight=weight[used]).coef_, coef)
+    coef = model.fit(X, y, sample_weight=weight).monomial_coef_
+    assert np.array_equal(model.fit(X[used], y[used], sample_weight=weight[used]).monomial_coef_, coef)
 
 
 # The certificate.
@@ -574,9 +584,9 @@ def test_certify_finds_a_dual_point_for_adagrad(loss):
     X, Y = three_targets("dense")
     model = TaylorSVR(**SETTINGS["dense"], loss=loss, solver="adagrad", tol=1e-4).fit(X, Y)
     assert np.isnan(model.certificate_.dual) and len(model.certificate_.parts) == 3
-    primal, coef = model.certificate_.primal, model.coef_
+    primal, coef = model.certificate_.primal, model.monomial_coef_
     certificate = model.certify(X, Y, max_iter=200)
-    assert np.array_equal(model.coef_, coef) and certificate.primal == pytest.approx(primal, rel=1e-9)
+    assert np.array_equal(model.monomial_coef_, coef) and certificate.primal == pytest.approx(primal, rel=1e-9)
     best = TaylorSVR(**SETTINGS["dense"], loss=loss, tol=1e-5, max_iter=10_000).fit(X, Y).certificate_
     for part, other in zip(certificate.parts, best.parts, strict=True):
         # Both may be at the optimum, where they are the same number but for their rounding.
@@ -614,8 +624,8 @@ def test_monomials_have_the_weights_of_coef(data):
     top = model.top_monomials(8)
     assert len(top) == 3
     for k, monomials in enumerate(top):
-        assert [abs(m.weight) for m in monomials] == sorted(np.abs(model.coef_[k]), reverse=True)[:8]
-        assert all(m.weight == model.coef_[k, features.slot_of(m.powers)] for m in monomials)
+        assert [abs(m.weight) for m in monomials] == sorted(np.abs(model.monomial_coef_[k]), reverse=True)[:8]
+        assert all(m.weight == model.monomial_coef_[k, features.slot_of(m.powers)] for m in monomials)
         assert model.top_monomials(8, target=k) == monomials
         assert len(str(monomials).splitlines()) == 9
     for target in (3, -1, "a"):
@@ -641,7 +651,7 @@ def test_everything_asks_for_fit_first():
     for call in (
         lambda m: m.predict(X),
         lambda m: m.score(X, y),
-        lambda m: m.coef_,
+        lambda m: m.monomial_coef_,
         lambda m: m.top_monomials(),
         lambda m: m.certify(X, y),
     ):
@@ -705,8 +715,8 @@ def test_the_unit_of_the_targets_does_not_matter_to_a_stream(scale):
 def test_streams_keep_their_targets_and_columns():
     X, Y = three_targets("dense")
     model = TaylorSVR(**SETTINGS["dense"]).partial_fit(X.astype("f"), Y)
-    assert model.partial_fit(X, Y).coef_.dtype == np.float32 and model.n_iter_ == 2
-    coef = model.coef_
+    assert model.partial_fit(X, Y).monomial_coef_.dtype == np.float32 and model.n_iter_ == 2
+    coef = model.monomial_coef_
     for wrong in (Y[:, 0], Y[:, :2], Y[:, :1]):
         with pytest.raises(ValueError, match="y has the shape .*; it had 3 targets before"):
             model.partial_fit(X, wrong)
@@ -714,9 +724,9 @@ def test_streams_keep_their_targets_and_columns():
             model.certify(X, wrong)
     with pytest.raises(ValueError, match="X has 5 features, but TaylorSVR is expecting 4"):
         model.partial_fit(np.hstack([X, X[:, :1]]), Y)
-    assert np.array_equal(model.coef_, coef) and model.n_iter_ == 2
+    assert np.array_equal(model.monomial_coef_, coef) and model.n_iter_ == 2
     model.set_params(grow=True).partial_fit(np.hstack([X, X[:, :1]]), Y)
-    assert model.coef_.shape == (3, comb(8, 3)) and np.isfinite(model.coef_).all()
+    assert model.monomial_coef_.shape == (3, comb(8, 3)) and np.isfinite(model.monomial_coef_).all()
 
 
 def test_weights_of_a_stream_count():
@@ -786,8 +796,10 @@ def test_warm_start_stays_feasible_when_weights_or_targets_change(loss):
 def test_warm_start_begins_afresh_with_other_rows_or_targets():
     X, Y = three_targets("dense")
     model = warm("squared_error", warm_start=True).fit(X, Y)
-    assert np.array_equal(model.fit(X, Y[:, :2]).coef_, warm("squared_error").fit(X, Y[:, :2]).coef_)
-    assert np.array_equal(model.fit(X[:90], Y[:90, :2]).coef_, warm("squared_error").fit(X[:90], Y[:90, :2]).coef_)
+    assert np.array_equal(model.fit(X, Y[:, :2]).monomial_coef_, warm("squared_error").fit(X, Y[:, :2]).monomial_coef_)
+    assert np.array_equal(
+        model.fit(X[:90], Y[:90, :2]).monomial_coef_, warm("squared_error").fit(X[:90], Y[:90, :2]).monomial_coef_
+    )
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -813,9 +825,9 @@ def test_equal_seeds_give_equal_bits(data, loss, solver):
     X, Y = three_targets(data)
     model = TaylorSVR(**SETTINGS[data], loss=loss, solver=solver, max_iter=8)
     one, other = clone(model).fit(X, Y), clone(model).fit(X, Y)
-    assert np.array_equal(one.coef_, other.coef_)
+    assert np.array_equal(one.monomial_coef_, other.monomial_coef_)
     assert str(one.certificate_) == str(other.certificate_) and one.certificate_.primal == other.certificate_.primal
-    assert not np.array_equal(clone(model).set_params(random_state=4).fit(X, Y).coef_, other.coef_)
+    assert not np.array_equal(clone(model).set_params(random_state=4).fit(X, Y).monomial_coef_, other.monomial_coef_)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -828,7 +840,7 @@ def test_n_jobs_does_not_change_a_bit(data, solver, monkeypatch):
     one = clone(model).fit(X, Y)
     for n_jobs in (2, -1):
         other = clone(model).set_params(n_jobs=n_jobs).fit(X, Y)
-        assert np.array_equal(one.coef_, other.coef_)
+        assert np.array_equal(one.monomial_coef_, other.monomial_coef_)
         assert one.certificate_.primal == other.certificate_.primal
         assert np.array_equal(one.predict(X), other.predict(X))
 
@@ -843,8 +855,10 @@ def test_pickled_models_do_the_same(n_targets, solver):
     again = pickle.loads(pickle.dumps(model))
     assert np.array_equal(again.predict(X), model.predict(X))
     assert str(again.certificate_) == str(model.certificate_) and again.top_monomials(3) == model.top_monomials(3)
-    assert np.array_equal(again.fit(X, y).coef_, model.fit(X, y).coef_)  # a warm start from the same point
-    assert np.array_equal(again.partial_fit(X, y).coef_, model.partial_fit(X, y).coef_)
+    assert np.array_equal(
+        again.fit(X, y).monomial_coef_, model.fit(X, y).monomial_coef_
+    )  # a warm start from the same point
+    assert np.array_equal(again.partial_fit(X, y).monomial_coef_, model.partial_fit(X, y).monomial_coef_)
 
 
 def test_grid_search_and_pipelines_work():
@@ -907,7 +921,7 @@ def test_interrupted_estimators_hold_the_last_whole_epoch(loss, solver):
     with pytest.raises(KeyboardInterrupt):
         stopped.fit(X, Y)
     assert stopped.interrupted_ is True and stopped.n_iter_ == 3
-    assert np.array_equal(stopped.coef_, model.set_params(max_iter=3).fit(X, Y).coef_)
+    assert np.array_equal(stopped.monomial_coef_, model.set_params(max_iter=3).fit(X, Y).monomial_coef_)
     assert np.array_equal(watcher.values[-1], stopped.predict(X))
     low, high = stopped.certificate_.exact_interval
     assert 0 <= low < high < inf and len(stopped.certificate_.parts) == 3
@@ -947,7 +961,7 @@ CHILD = """
     except KeyboardInterrupt:
         raised = True
     fresh = TaylorSVR(**model.get_params()).set_params(max_iter=model.n_iter_).fit(X, Y)
-    same = np.abs(model.coef_ - fresh.coef_).max() / np.abs(fresh.coef_).max()
+    same = np.abs(model.monomial_coef_ - fresh.monomial_coef_).max() / np.abs(fresh.monomial_coef_).max()
     print(json.dumps([raised, model.interrupted_, model.n_iter_, float(same)]))
 """
 

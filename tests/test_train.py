@@ -94,7 +94,7 @@ def optimum(Phi, y, C, loss, weight=None):
 
 def true_objective(model, X, y, weight=None):
     """Of the model's own weights."""
-    w = model.coef_[0].astype(np.float64)
+    w = model.monomial_coef_[0].astype(np.float64)
     return objective(w, stored_features(model, X), y, model.C, model.loss, weight)
 
 
@@ -186,7 +186,7 @@ def test_other_kernels_are_trained_to_their_optimum(data, loss, kernel):
 def test_single_precision_costs_no_more_than_its_rounding(data, loss):
     X, y = DATA[data]()
     model = TaylorSVC(**SETTINGS[data], loss=loss, tol=1e-4, max_iter=10_000, random_state=0).fit(X.astype("f"), y)
-    assert model.coef_.dtype == np.float32
+    assert model.monomial_coef_.dtype == np.float32
     found, best = true_objective(model, X, y), optimum(stored_features(model, X), y, model.C, loss)
     assert best * (1 - 1e-6) <= found <= best * (1 + 1.2e-4)
     assert model.certificate_.primal == pytest.approx(found, rel=1e-5)
@@ -198,7 +198,7 @@ def test_single_precision_costs_no_more_than_its_rounding(data, loss):
 def test_stochastic_solvers_work_in_single_precision(data, solver):
     X, y = DATA[data]()
     model = TaylorSVC(**SETTINGS[data], solver=solver, tol=1e-9, max_iter=30, random_state=0).fit(X.astype("f"), y)
-    assert model.coef_.dtype == np.float32
+    assert model.monomial_coef_.dtype == np.float32
     assert true_objective(model, X, y) <= 1.02 * optimum(stored_features(model, X), y, model.C, "hinge")
 
 
@@ -281,8 +281,8 @@ def test_rows_of_weight_zero_take_no_part_in_training(solver):
     weight = sample_weight(len(y))
     used = weight > 0
     model = TaylorSVC(gamma=0.15, solver=solver, shift=[0.5, -1.0, 0.0, 2.0], max_iter=10, random_state=0)
-    coef = model.fit(X, y, sample_weight=weight).coef_
-    assert np.array_equal(model.fit(X[used], y[used], sample_weight=weight[used]).coef_, coef)
+    coef = model.fit(X, y, sample_weight=weight).monomial_coef_
+    assert np.array_equal(model.fit(X[used], y[used], sample_weight=weight[used]).monomial_coef_, coef)
 
 
 @given(
@@ -304,15 +304,15 @@ def test_larger_weights_are_a_larger_C(factor, solver, loss, seed, data):
     )
     one.fit(X, y, sample_weight=weight)
     other.fit(X, y, sample_weight=factor * weight)
-    assert np.array_equal(one.coef_, other.coef_)
+    assert np.array_equal(one.monomial_coef_, other.monomial_coef_)
     assert one.certificate_.primal == other.certificate_.primal
 
 
 def test_class_weights_are_weights_of_the_rows():
     X, y = dense_data()
     model = TaylorSVC(gamma=0.15, tol=1e-6, max_iter=10_000, random_state=0)
-    by_row = model.fit(X, y, sample_weight=np.where(y == 1, 3.0, 0.5)).coef_
-    by_class = model.set_params(class_weight={1: 3.0, -1: 0.5}).fit(X, y).coef_
+    by_row = model.fit(X, y, sample_weight=np.where(y == 1, 3.0, 0.5)).monomial_coef_
+    by_class = model.set_params(class_weight={1: 3.0, -1: 0.5}).fit(X, y).monomial_coef_
     assert np.array_equal(by_row, by_class)
 
 
@@ -333,13 +333,13 @@ def test_equal_seeds_give_equal_bits(data, solver, loss):
     X, y = DATA[data]()
     model = TaylorSVC(**SETTINGS[data], solver=solver, loss=loss, max_iter=15, random_state=3)
     one, other = clone(model).fit(X, y), clone(model).fit(X, y)
-    assert np.array_equal(one.coef_, other.coef_)
+    assert np.array_equal(one.monomial_coef_, other.monomial_coef_)
     assert one.certificate_ == other.certificate_ or solver == "adagrad"  # whose has NaN
     assert one.certificate_.primal == other.certificate_.primal
     for name in ("primal", "dual", "active"):
         assert np.array_equal(one.history_[name], other.history_[name], equal_nan=True)
-    assert np.array_equal(one.fit(X, y).coef_, other.coef_)  # again, on a fitted one
-    assert not np.array_equal(clone(model).set_params(random_state=4).fit(X, y).coef_, other.coef_)
+    assert np.array_equal(one.fit(X, y).monomial_coef_, other.monomial_coef_)  # again, on a fitted one
+    assert not np.array_equal(clone(model).set_params(random_state=4).fit(X, y).monomial_coef_, other.monomial_coef_)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -360,7 +360,7 @@ def test_n_jobs_does_not_change_a_bit(data, solver, worth_parts, trials, monkeyp
     one = clone(model).fit(X, y)
     for n_jobs in (2, 4, -1):
         other = clone(model).set_params(n_jobs=n_jobs).fit(X, y)
-        assert np.array_equal(one.coef_, other.coef_)
+        assert np.array_equal(one.monomial_coef_, other.monomial_coef_)
         assert one.certificate_.primal == other.certificate_.primal
         assert np.array_equal(one.decision_function(X), other.decision_function(X))
 
@@ -403,7 +403,7 @@ def test_threads_that_fit_at_the_same_time_do_not_disturb_one_another(solver):
     def fit(job):
         data, seed = job
         model = TaylorSVC(**SETTINGS[data], solver=solver, max_iter=6, n_jobs=2, random_state=seed)
-        return model.fit(*given[data]).coef_
+        return model.fit(*given[data]).monomial_coef_
 
     alone = [fit(job) for job in jobs]
     with ThreadPoolExecutor(4) as pool:
@@ -432,12 +432,14 @@ def test_pickled_models_do_the_same(solver, dtype):
     model = TaylorSVC(**SETTINGS["sparse"], solver=solver, max_iter=5, warm_start=True, random_state=0).fit(X, y)
     again = pickle.loads(pickle.dumps(model))
     assert np.array_equal(again.decision_function(X), model.decision_function(X))
-    assert again.decision_function(X).dtype == again.coef_.dtype == dtype
+    assert again.decision_function(X).dtype == again.monomial_coef_.dtype == dtype
     assert str(again.certificate_) == str(model.certificate_)
     assert [m.name for m in again.top_monomials(5)] == [m.name for m in model.top_monomials(5)]
-    assert np.array_equal(again.fit(X, y).coef_, model.fit(X, y).coef_)  # a warm start from the same point
+    assert np.array_equal(
+        again.fit(X, y).monomial_coef_, model.fit(X, y).monomial_coef_
+    )  # a warm start from the same point
     batch = X[:50], y[:50]
-    assert np.array_equal(again.partial_fit(*batch).coef_, model.partial_fit(*batch).coef_)
+    assert np.array_equal(again.partial_fit(*batch).monomial_coef_, model.partial_fit(*batch).monomial_coef_)
 
 
 # History, and when training stops.
@@ -643,12 +645,12 @@ def test_warm_start_begins_afresh_with_another_number_of_rows():
     X, y = dense_data()
     model = warm(warm_start=True).fit(X, y)
     model.fit(X[:200], y[:200])
-    assert np.array_equal(model.coef_, warm().fit(X[:200], y[:200]).coef_)
+    assert np.array_equal(model.monomial_coef_, warm().fit(X[:200], y[:200]).monomial_coef_)
 
 
 def test_warm_start_does_not_change_the_first_fit():
     X, y = dense_data()
-    assert np.array_equal(warm(warm_start=True).fit(X, y).coef_, warm().fit(X, y).coef_)
+    assert np.array_equal(warm(warm_start=True).fit(X, y).monomial_coef_, warm().fit(X, y).monomial_coef_)
 
 
 @slow
@@ -968,7 +970,7 @@ def test_several_tables_are_padded_to_vectors_of_32_bytes(dtype, widths):
 def test_ctrl_c_between_any_two_lines_leaves_the_model_of_the_last_whole_epoch(solver):
     X, y = dense_data(60)
     model = TaylorSVC(solver=solver, tol=1e-9, random_state=0)
-    whole = {n: clone(model).set_params(max_iter=n).fit(X, y).coef_ for n in (1, 2, 3)}
+    whole = {n: clone(model).set_params(max_iter=n).fit(X, y).monomial_coef_ for n in (1, 2, 3)}
     watched = {module.__file__ for module in (_train, _observe, _dual, _primal)}
     seen, at = 0, None  # lines; and the one where it comes
 
@@ -1000,9 +1002,9 @@ def test_ctrl_c_between_any_two_lines_leaves_the_model_of_the_last_whole_epoch(s
     for at in range(1, seen + 1):
         stopped = watched_fit()
         ends.add(getattr(stopped, "n_iter_", 0))
-        if hasattr(stopped, "coef_"):
+        if hasattr(stopped, "monomial_coef_"):
             assert len(stopped.history_["epoch"]) == stopped.n_iter_, at
-            assert np.allclose(stopped.coef_, whole[stopped.n_iter_], rtol=0, atol=1e-13), at
+            assert np.allclose(stopped.monomial_coef_, whole[stopped.n_iter_], rtol=0, atol=1e-13), at
     assert ends == {0, 1, 2, 3}
 
 
@@ -1046,7 +1048,7 @@ CHILD = """
             "marks": [model.interrupted_, fresh.interrupted_],
             "lengths": sorted({len(column) for column in model.history_.values()}),
             "interval": model.certificate_.exact_interval,
-            "same": bool(np.array_equal(model.coef_, fresh.coef_)),
+            "same": bool(np.array_equal(model.monomial_coef_, fresh.monomial_coef_)),
             "predicts": bool(np.array_equal(model.predict(X[:99]), fresh.predict(X[:99]))),
         }
 
@@ -1060,7 +1062,7 @@ CHILD = """
         model = TaylorSVC(degree=6, gamma=0.05, shift=None, random_state=0)
         model.partial_fit(X[:200], y[:200], classes=[0, 1])
         seconds = stopped_after(lambda: model.partial_fit(many, np.tile(y, 12)))
-        return {"seconds": seconds, "finite": bool(np.isfinite(model.partial_fit(X[:9], y[:9]).coef_).all())}
+        return {"seconds": seconds, "finite": bool(np.isfinite(model.partial_fit(X[:9], y[:9]).monomial_coef_).all())}
 
 
     out = {solver: interrupted_fit(solver, n_jobs) for solver, n_jobs in [("dual", 1), ("pegasos", 2), ("adagrad", 1)]}
