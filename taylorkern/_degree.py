@@ -14,9 +14,10 @@ from ._rows import is_csr
 
 SAMPLE = 2**11  # rows, evenly spread
 TOLERANCE = 1e-3  # of the mean share that is cut
-# Monomials of the median row beyond degree 2; and bytes of tables where no memory_limit is set: a number that does not
-# change with what the machine happens to have free. bench.parity shows what they trade.
-MONOMIALS, BYTES = 1000, 2**28
+# Beyond degree 2: monomials of the median row, or, where there are hardly more slots than that and rows are walked
+# dense, several times as fast, slots. And bytes of tables where no memory_limit is set: a number that does not change
+# with what the machine happens to have free. bench.parity shows what they trade.
+MONOMIALS, SLOTS, BYTES = 1000, 2500, 2**28
 LEAST = 2
 UNCUT = 3  # of the polynomial kernel: that of scikit-learn
 
@@ -30,8 +31,8 @@ def some_rows(X):
 def auto_degree(kernel, gamma, rows, fits):
     """The least degree whose mean residual is small.
 
-    Beyond 2 it rises only as far as the median row has about a thousand monomials; it is below 2 only where the tables
-    of degree 2 do not fit.
+    Beyond 2 it rises only as far as the median row has about a thousand monomials (dense rows of few columns: 2500); it
+    is below 2 only where the tables of degree 2 do not fit.
 
     Parameters
     ----------
@@ -59,9 +60,10 @@ def auto_degree(kernel, gamma, rows, fits):
     t = 2 * gamma * np.concatenate([form.squares()[0] for form in forms])
     degree = 1
     for next_degree in range(LEAST, MAX_DEGREE + 1):
-        if next_degree > LEAST and comb(typical + next_degree, next_degree) > MONOMIALS:
+        n_slots, monomials = (comb(m + next_degree, next_degree) for m in (rows.n_columns, typical))
+        if next_degree > LEAST and monomials > MONOMIALS and n_slots > SLOTS:
             break
-        if comb(rows.n_columns + next_degree, next_degree) > MAX_INDEX or not fits(next_degree):
+        if n_slots > MAX_INDEX or not fits(next_degree):
             break
         degree = next_degree
         if not len(t) or gammainc(degree + 1, t).mean() <= TOLERANCE:
