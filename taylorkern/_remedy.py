@@ -32,7 +32,7 @@ def remedy(model, rows, degree, takes, limit):
     """
     if limit is None:
         return ""
-    room = _Room(model, rows, takes, limit)
+    room = _Room(model, rows, takes, int(min(limit, MAX_INDEX)))  # memory_limit may be infinite
     if model.n_axes is not None:
         found = [room.lower(degree, room.along_axes(model.n_axes)) or room.fewer_axes(degree)]
     elif model.n_cells != 1:
@@ -59,7 +59,7 @@ class _Room:
         self._without_cells = {} if model.n_cells == 1 else {"n_cells": 1}
 
     def lower(self, degree, bytes_at, least=1):
-        """The highest degree below this one that fits."""
+        """The highest degree below this one that fits; bytes_at(r) is what it takes."""
         for r in range(degree - 1, least - 1, -1):
             n_bytes = bytes_at(r)
             if n_bytes <= self.limit:
@@ -104,10 +104,13 @@ class _Room:
             return ""
         most = min(self.n_columns, self.n_rows - 1, self.model.n_axes or self.n_columns)
         for r in (degree, min(degree, 2)):
-            k = bisect_right(range(1, most + 1), self.limit, key=lambda k, r=r: self.along_axes(k)(r))
+            k = self._most_axes(most, r)
             if k >= WORTH_AXES or (k and r <= 2):
                 return self._text(self.along_axes(k)(r), **self._without_cells, n_axes=k, **self._degree(r))
         return ""
+
+    def _most_axes(self, most, r):
+        return bisect_right(range(1, most + 1), self.limit, key=lambda k: self.along_axes(k)(r))
 
     def fewer_cells(self, degree):
         """The most cells that fit, if all of them had all columns."""
@@ -115,13 +118,9 @@ class _Room:
         one = n_partitions * comb(self.n_columns + degree, degree)
         if comb(self.n_columns + degree, degree) > MAX_ROW_MONOMIALS:
             return ""
-        entries = n_partitions * (
-            len(self.rows.data) * (self.size + 4) if is_csr(self.rows) else self.rows.size * (self.size + 4)
-        )
+        entries = n_partitions * (self.size + 4) * (len(self.rows.data) if is_csr(self.rows) else self.rows.size)
         most = self.n_rows if isinstance(self.model.n_cells, str) else min(self.model.n_cells - 1, self.n_rows)
-        n_cells = bisect_right(
-            range(1, most + 1), self.limit, key=lambda n: self.takes(min(n * one, MAX_INDEX), entries)
-        )
+        n_cells = bisect_right(range(1, most + 1), self.limit, key=lambda n: self.takes(n * one, entries))
         if n_cells < 2:
             return ""
         return self._text(self.takes(n_cells * one, entries), "at most ", n_cells=n_cells, **self._degree(degree))

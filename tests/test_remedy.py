@@ -177,6 +177,7 @@ def test_more_monomials_than_can_be_numbered_have_the_same_remedies():
     assert settings == {"degree": 1}
     X = dense(50, 700)
     check(model.set_params(degree=9), X, np.arange(50) % 2, 100 * MIB, [{"degree"}])
+    check(model, X, np.arange(50) % 2, float("inf"), [{"degree"}])
     check(model.set_params(n_cells=3, degree=40), dense(50, 30), np.arange(50) % 2, MIB, [{"n_cells", "degree"}])
 
 
