@@ -306,7 +306,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         """The share of |w|^2 in monomials with each of the user's columns."""
         check_is_fitted(self)
         weights = self._weights()[:, : self._n_tables]
-        weights = weights / (np.abs(weights).max() or 1.0)  # whose squares are neither too large nor too small
+        weights /= max(weights.max(), -weights.min()) or 1.0  # so that squares are neither too large nor too small
         if self._cells is not None:
             importance = np.zeros(self.n_features_in_)
             for (slots, place), columns in zip(self._cells.places(), self._cells.columns(), strict=True):
@@ -416,6 +416,8 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         try:
             return self._choose_expansion(rows, y, sample_weight, meaning, random, solver, compact)
         except TooManyMonomials as refusal:
+            if isinstance(self.degree, str):
+                raise
             what = self._remedy(rows, self.degree, meaning, solver, limit_of(self.memory_limit))
             raise ValueError(f"{refusal.problem}{what and '; '}{what}") from None
 
@@ -536,7 +538,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         """(`support_`, `n_support_`) of a dual point; None where there is none."""
         if alpha is None:
             return None
-        rows = np.flatnonzero(alpha.any(axis=1))
+        rows = np.flatnonzero(alpha if alpha.shape[1] == 1 else alpha.any(axis=1))
         counts = self._count_support(problem.y[rows], alpha, meaning)
         rows = rows if problem.used is None else problem.used[rows]
         return rows.astype(np.int32), np.asarray(counts, dtype=np.int32)
