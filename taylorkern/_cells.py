@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import _core
+from ._expansion import MAX_INDEX, TooManyMonomials
 from ._memory import check_memory
 from ._rows import Rows, is_csr
 from ._shift import SPARSE_SHARE, Moved, _centre, _readable, shift_rows
@@ -109,9 +110,10 @@ class Cells:
         self.n_columns = max(int(n.max()) for n in columns)
         sizes = [comb(int(n) + degree, degree) for each in columns for n in each]
         self.n_slots = sum(sizes)
-        if self.n_slots > np.iinfo(np.int64).max:
-            raise ValueError(
-                f"{len(sizes)} cells have {self.n_slots} monomials together; slots are numbered in 63 bits"
+        if self.n_slots > MAX_INDEX:
+            raise TooManyMonomials(
+                f"{len(sizes)} cells have {self.n_slots} monomials together, more than a 64-bit index can number "
+                f"({MAX_INDEX})"
             )
         ends = np.cumsum([0, *sizes], dtype=np.int64)
         self.bases = np.split(ends[:-1], np.cumsum([len(n) for n in columns])[:-1])

@@ -31,6 +31,14 @@ def canonical_kernel(kernel):
     return ALIASES.get(kernel, kernel) if isinstance(kernel, str) else kernel
 
 
+class TooManyMonomials(ValueError):
+    """They cannot be numbered. `problem` is the message without what would help."""
+
+    def __init__(self, problem, remedy=""):
+        super().__init__(f"{problem}{remedy and '; '}{remedy}")
+        self.problem = problem
+
+
 class Expansion:
     """The monomials of degree <= r of d columns, and the kernel that they expand.
 
@@ -78,9 +86,10 @@ class Expansion:
             raise ValueError(f"X has {self.n_columns} columns; at most {MAX_COLUMNS} can be numbered")
         self.n_slots = comb(self.n_columns + self.degree, self.degree)
         if self.n_slots > MAX_INDEX:
-            raise ValueError(
+            raise TooManyMonomials(
                 f"degree={self.degree} on {self.n_columns} columns makes {self.n_slots} monomials, more than a "
-                f"64-bit index can number ({MAX_INDEX}); {_degree_that_fits(self.n_columns, MAX_INDEX)}"
+                f"64-bit index can number ({MAX_INDEX})",
+                _degree_that_fits(self.n_columns, MAX_INDEX),
             )
 
     def __reduce__(self):

@@ -43,18 +43,25 @@ def available_memory():
         return None
 
 
-def check_memory(n_bytes, memory_limit, what):
-    """Refuse what does not fit, before it is allocated."""
-    if memory_limit is None:
-        limit, whose = available_memory(), "free on this machine"
-    else:
-        limit, whose = memory_limit, "allowed by memory_limit"
-        if isinstance(limit, bool) or not isinstance(limit, int | float | np.integer) or not limit > 0:
-            raise ValueError(f"memory_limit must be a number of bytes > 0 or None; got {memory_limit!r}")
+def check_memory(n_bytes, memory_limit, what, remedy=None):
+    """Refuse what does not fit, before it is allocated; `remedy` takes the limit, and tells in words what would fit."""
+    limit, whose = limit_of(memory_limit), "free on this machine" if memory_limit is None else "allowed by memory_limit"
     if limit is not None and n_bytes > limit:
+        instead = remedy(limit) if remedy else ""
         raise ValueError(
             f"{what} would take {n_bytes} bytes ({_readable(n_bytes)}), more than the {_readable(limit)} {whose}"
+            f"{instead and '; '}{instead}"
         )
+
+
+def limit_of(memory_limit):
+    """How many bytes may be taken; None: nobody knows."""
+    limit = memory_limit
+    if limit is None:
+        return available_memory()
+    if isinstance(limit, bool) or not isinstance(limit, int | float | np.integer) or not limit > 0:
+        raise ValueError(f"memory_limit must be a number of bytes > 0 or None; got {memory_limit!r}")
+    return limit
 
 
 def _readable(n_bytes):

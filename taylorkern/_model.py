@@ -18,6 +18,7 @@ from ._degree import BYTES, auto_degree, some_rows
 from ._dual import Dual, dual_start
 from ._expansion import (
     Expansion,
+    TooManyMonomials,
     _positive,
     canonical_kernel,
     check_count,
@@ -26,13 +27,14 @@ from ._expansion import (
     padded,
     resolve_gamma,
 )
-from ._memory import check_memory
+from ._memory import check_memory, limit_of
 from ._monomials import column_shares, in_user_order, shifted_name, strongest, strongest_in_cells
 from ._observe import FRAMES, CallbackSupportMixin, Observer
 from ._predictor import LEAST, NotPlain, outputs
 from ._primal import Adagrad, Stream
 from ._problem import Problem, squared_norms
 from ._random import fixed_random_state
+from ._remedy import remedy
 from ._rotation import Rotation, choose_rotation
 from ._rows import Csr, Rows, is_csr
 from ._shift import choose_shift
@@ -160,7 +162,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         else:
             expansion, shift = self._grown(X, rows)
             rows = rows.astype(self._table.dtype, copy=False)
-        self._check_memory(rows, expansion, shift, meaning, solver="adagrad")
+        self._check_memory(rows, expansion, shift, meaning, solver="adagrad", settled=not first)
         problem = self._problem(rows, y_checked, sample_weight, meaning, expansion, shift, unit=1.0)
         stream = getattr(self, "_stream", None)
         if stream is not None and stream.w.shape[1] != problem.width:  # two classes that were trained otherwise
@@ -206,7 +208,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         rows, y_checked = self._check_data(X, y)
         validate_data(self, X, reset=False, skip_check_array=True)
         meaning = self._meaning()
-        self._check_memory(rows, self._expansion, self._shift, meaning, solver="dual")
+        self._check_memory(rows, self._expansion, self._shift, meaning, solver="dual", settled=True)
         rows = rows.astype(self._table.dtype, copy=False)
         problem = self._problem(rows, y_checked, sample_weight, meaning, self._expansion, self._shift)
         random = fixed_random_state(self.random_state)
@@ -306,7 +308,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         """The share of |w|^2 in monomials with each of the user's columns."""
         check_is_fitted(self)
         weights = self._weights()[:, : self._n_tables]
-        weights = weights / (np.abs(weights).max() or 1.0)  # whose squares are neither too large nor too small
+        weights /= max(weights.max(), -weights.min()) or 1.0  # so that squares are neither too large nor too small
         if self._cells is not None:
             importance = np.zeros(self.n_features_in_)
             for (slots, place), columns in zip(self._cells.places(), self._cells.columns(), strict=True):
@@ -365,8 +367,11 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         check_consistent_length(rows, y)
         return rows, y
 
-    def _check_memory(self, rows, expansion, shift, meaning, solver=None):
-        """Refuse what does not fit: the tables, what each row takes while it works, the shifted rows."""
+    def _check_memory(self, rows, expansion, shift, meaning, solver=None, settled=False):
+        """Refuse what does not fit: the tables, what each row takes while it works, the shifted rows.
+
+        With `settled`, the expansion is that of a model that is there already, and no other would do.
+        """
         solver = solver or self.solver
         n_outputs = self._n_outputs(meaning)
         n_slots = shift.n_slots if isinstance(shift, Cells) else expansion.n_slots
@@ -376,7 +381,18 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
             n_bytes,
             self.memory_limit,
             f"training with {n_slots} monomials{outputs} on {rows.shape[0]} rows",
+            None if settled else lambda limit: self._remedy(rows, expansion.degree, meaning, solver, limit),
         )
+
+    def _remedy(self, rows, degree, meaning, solver, limit):
+        """What would fit, in words."""
+        n_outputs, solver_ = self._n_outputs(meaning), solver
+
+        def takes(n_slots, moved, n_rows=rows.shape[0], solver=solver_):
+            each = ROW_BYTES + OUTPUT_BYTES[solver] * n_outputs
+            return table_bytes(n_slots, n_outputs, rows.dtype, solver) + n_rows * each + moved
+
+        return remedy(self, rows, degree, takes, limit)
 
     def _expand(self, n_columns, degree, gamma):
         known = {"kernel": self.kernel, "coef0": self.coef0, "normalize": self._normalized}
@@ -407,6 +423,16 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
 
     def _expand_rows(self, rows, y, sample_weight, meaning, random, solver, compact=True):
         """(the expansion, the shift or the cells) for the first rows that are seen."""
+        try:
+            return self._choose_expansion(rows, y, sample_weight, meaning, random, solver, compact)
+        except TooManyMonomials as refusal:
+            if isinstance(self.degree, str):
+                raise
+            what = self._remedy(rows, self.degree, meaning, solver, limit_of(self.memory_limit))
+            raise ValueError(f"{refusal.problem}{what and '; '}{what}") from None
+
+    def _choose_expansion(self, rows, y, sample_weight, meaning, random, solver, compact):
+        """The same, where monomials that cannot be numbered are refused without a word on what would help."""
         gamma, degree = resolve_gamma(self.gamma, rows), self.degree
         n_cells, n_outputs = self.n_cells, self._n_outputs(meaning)
         if not (isinstance(n_cells, str) and n_cells == "auto"):
@@ -526,7 +552,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         """(`support_`, `n_support_`) of a dual point; None where there is none."""
         if alpha is None:
             return None
-        rows = np.flatnonzero(alpha.any(axis=1))
+        rows = np.flatnonzero(alpha if alpha.shape[1] == 1 else alpha.any(axis=1))
         counts = self._count_support(problem.y[rows], alpha, meaning)
         rows = rows if problem.used is None else problem.used[rows]
         return rows.astype(np.int32), np.asarray(counts, dtype=np.int32)

@@ -1,6 +1,7 @@
 """fit_stream: epochs over chunks of a source, in memory that does not grow with it, with checkpoints between chunks."""
 
 import json
+from math import comb
 from time import perf_counter
 from typing import Any
 
@@ -12,7 +13,7 @@ from ._checkpoint import open_checkpoint, random_arrays, random_state, restore_s
 from ._chunks import AHEAD, Ahead, checked, chunks, digest
 from ._expansion import check_count
 from ._loss import radius2
-from ._memory import check_memory
+from ._memory import _readable, check_memory
 from ._model import TABLES
 from ._observe import Observer, progress_bar
 from ._problem import padded
@@ -238,12 +239,26 @@ class StreamFit:
     def _check_memory(self):
         model, X = self.model, self.problem.rows.X
         n_outputs, n_slots = self.problem.n_outputs, self.problem.n_slots
-        n_bytes = TABLES[model.solver] * n_slots * padded(n_outputs, X.dtype) * X.dtype.itemsize
+        each = TABLES[model.solver] * padded(n_outputs, X.dtype) * X.dtype.itemsize
+        others = (AHEAD + 3) * (_stored(X) + _stored(self.problem.whole))
         if self.make_solver.certified:
-            n_bytes += self.n_rows * (ALPHA_BYTES[0] * n_outputs + ALPHA_BYTES[1])
-        n_bytes += (AHEAD + 3) * (_stored(X) + _stored(self.problem.whole))
+            others += self.n_rows * (ALPHA_BYTES[0] * n_outputs + ALPHA_BYTES[1])
         outputs = f" for each of {n_outputs} outputs" if n_outputs > 1 else ""
-        check_memory(n_bytes, model.memory_limit, f"training on a stream with {n_slots} monomials{outputs}")
+        what = f"training on a stream with {n_slots} monomials{outputs}"
+        check_memory(n_slots * each + others, model.memory_limit, what, lambda limit: self._remedy(each, others, limit))
+
+    def _remedy(self, each, others, limit):
+        """The highest degree whose tables fit, in words."""
+        expansion, X = self.expansion, self.problem.rows.X
+        if self.problem.rows.cells is not None:
+            return ""
+        if not sparse.issparse(self.head):  # at a lower degree rows may be walked dense
+            others += (AHEAD + 3) * max(X.shape[0] * X.shape[1] * X.dtype.itemsize - _stored(X), 0)
+        for r in range(expansion.degree - 1, 0, -1):
+            n_bytes = comb(expansion.n_columns + r, r) * each + others
+            if n_bytes <= limit:
+                return f"degree={r} would take {_readable(n_bytes)}"
+        return ""
 
     # Checkpoints.
 

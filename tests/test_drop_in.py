@@ -73,8 +73,6 @@ def test_kernel_error_and_plan_take_rbf():
         plan(X, classes(X), kernel="poly")
     with pytest.raises(ValueError, match="kernel must be gaussian or exponential .* got 'poly'"):
         kernel.kernel_error(X, kernel="poly", **settings)
-    with pytest.raises(ValueError, match="for kernels that are cut, gaussian and exponential; got kernel='poly'"):
-        TaylorSVC(kernel="poly", degree="auto").fit(X, classes(X))
 
 
 # No limit of epochs.
@@ -401,3 +399,12 @@ def test_names_that_do_not_fit_are_refused(settings):
             n = 1 if wrong == "west" else len(wrong)
             with pytest.raises(ValueError, match=f"feature_names has {n} names; the model has 4 columns"):
                 model.top_monomials(feature_names=wrong)
+
+
+@pytest.mark.parametrize("size", [1e-60, 1e60])
+def test_importance_does_not_depend_on_the_size_of_weights(size):
+    X = rows()
+    y = X[:, 0] * X[:, 1]
+    settings = {"degree": 2, "gamma": 0.1, "loss": "squared_error", "tol": 1e-6, "max_iter": -1}
+    one, other = (TaylorSVR(**settings).fit(X, factor * y) for factor in (1.0, size))
+    assert np.allclose(one.column_importance_, other.column_importance_, rtol=1e-3)
