@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ._approximation import ApproximationWarning
     from ._plan import plan
     from .features import TaylorFeatures
     from .kernel import taylor_kernel
@@ -12,10 +13,20 @@ if TYPE_CHECKING:
     from .svm import TaylorSVC
     from .svr import TaylorSVR
 
-__all__ = ["TaylorFeatures", "TaylorOperator", "TaylorSVC", "TaylorSVR", "load", "plan", "taylor_kernel"]
+__all__ = [
+    "ApproximationWarning",
+    "TaylorFeatures",
+    "TaylorOperator",
+    "TaylorSVC",
+    "TaylorSVR",
+    "load",
+    "plan",
+    "taylor_kernel",
+]
 
 # Imported when they are first asked for: the command line needs few of them, and is to start quickly.
 _WHERE = {
+    "ApproximationWarning": "_approximation",
     "TaylorFeatures": "features",
     "TaylorOperator": "operator",
     "TaylorSVC": "svm",

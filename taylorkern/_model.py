@@ -1,6 +1,7 @@
 """What the estimators share: from checked data to a trained model, and the model in the user's terms."""
 
 import warnings
+from functools import partial
 from math import comb, inf, isnan
 from numbers import Integral
 
@@ -10,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from ._approximation import ApproximationWarning, warning_of
 from ._auto_cells import auto_cells
 from ._cells import Cells, Sample, choose_cells
 from ._check import check_rows, learn_columns, look_at
@@ -44,7 +46,7 @@ from .certificate import Trained, certify, interrupted_certificate
 from .model_file import ModelFileMixin
 
 # Tables of n_slots numbers for each output that a solver holds, the copy of the last whole epoch's model included.
-TABLES = {"dual": 2, "pegasos": 5, "adagrad": 5}
+TABLES = {"dual": 3, "pegasos": 5, "adagrad": 5}
 # Bytes for each row while it works: of its own, and for each output.
 ROW_BYTES, OUTPUT_BYTES = 100, {"dual": 70, "pegasos": 70, "adagrad": 40}
 SAMPLE = 2**12  # rows that are kept to tell how often a monomial occurs
@@ -123,7 +125,8 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         if not outcome.interrupted:
             try:
                 in_cells = solver.in_cells() if problem.cells else None
-                certificate = certify(problem, outcome.record.primal, solver.trained(), alpha, norm2, random, in_cells)
+                trained = solver.trained()
+                certificate = certify(problem, outcome.record.primal, trained, alpha, norm2, random, in_cells)
             except KeyboardInterrupt:
                 outcome = outcome._replace(interrupted=True)
         if certificate is None:
@@ -146,6 +149,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         if store:
             store.remove()
         self._warn(problem, outcome)
+        self._warn_of_cut(problem, problem.to_outputs(trained.margins), 3 + FRAMES)
         return self
 
     def _partial_fit(self, X, y, sample_weight, learn):
@@ -405,10 +409,11 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
             return isinstance(self.kernel, str) and canonical_kernel(self.kernel) == "gaussian"
         return bool(self.normalize)
 
-    def _auto_degree(self, rows, gamma, n_outputs, solver, place):
-        """What degree="auto" stands for, with these rows; `place` makes some of them what is walked."""
+    def _auto_degree(self, rows, gamma, n_outputs, solver, shift):
+        """What degree="auto" stands for, with these rows and what is done to them, or None."""
         check_memory(0, self.memory_limit, "nothing")
-        some = place(some_rows(rows))
+        some = some_rows(rows)
+        some = Rows(some) if shift is None else shift.rows(some)
 
         def fits(degree):
             n_slots = comb(some.n_columns + degree, degree)
@@ -417,7 +422,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
             n_bytes = table_bytes(n_slots, n_outputs, rows.dtype, solver)
             if self.memory_limit is None:
                 return n_bytes <= BYTES
-            return n_bytes + row_bytes(rows, None, n_outputs, solver) <= self.memory_limit
+            return n_bytes + row_bytes(rows, shift, n_outputs, solver) <= self.memory_limit
 
         return auto_degree(self.kernel, gamma, some, fits)
 
@@ -447,8 +452,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
             if auto:
                 # A shift depends on the degree only in whether dense rows are walked as such.
                 shift = choose_shift(rows, self.shift, self._expand(rows.shape[1], 1, gamma))
-                place = Rows if shift is None else shift.rows
-                degree = self._auto_degree(rows, gamma, n_outputs, solver, place)
+                degree = self._auto_degree(rows, gamma, n_outputs, solver, shift)
                 if shift is not None and (shift.place is None or is_csr(rows)):
                     return self._expand(rows.shape[1], degree, gamma), shift
             expansion = self._expand(rows.shape[1], degree, gamma)
@@ -458,11 +462,12 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
                 f"n_cells={self.n_cells} shifts the rows of each cell by its centre: that takes the Gaussian kernel "
                 f'and shift="auto"; got kernel={self.kernel!r}, shift={self.shift!r}'
             )
+        of_cells = partial(self._auto_degree, rows, gamma, n_outputs, solver)
         cells = choose_cells(
             rows,
             n_cells,
             self.n_partitions,
-            (lambda cells: self._auto_degree(rows, gamma, n_outputs, solver, cells.rows)) if auto else check_degree(degree),
+            of_cells if auto else check_degree(degree),
             random,
             compact=compact,
             n_jobs=check_jobs(self.n_jobs),
@@ -481,7 +486,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
             )
         rotation, degree = choose_rotation(rows, self.n_axes, random), self.degree
         if isinstance(degree, str) and degree == "auto":
-            degree = self._auto_degree(rows, gamma, n_outputs, solver, rotation.rows)
+            degree = self._auto_degree(rows, gamma, n_outputs, solver, rotation)
         return self._expand(rotation.axes.shape[1], degree, gamma), rotation
 
     def _problem(self, rows, y, sample_weight, meaning, expansion, shift, unit=None, walk_dense=None):
@@ -502,7 +507,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         rows = Rows(rows) if shift is None else shift.rows(rows, n_jobs)
         loss = self._loss(meaning)
         problem = Problem(rows, targets, weight, expansion, loss, float(self.C), n_jobs, unit, favour, walk_dense)
-        problem.used = used
+        problem.used, problem.given = used, given
         if isinstance(shift, Rotation):
             problem.whole = given
         if walk_dense is not None:  # of later chunks of a stream nobody asks for a sample
@@ -580,6 +585,11 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
                 RuntimeWarning,
                 stacklevel=stacklevel + 1,
             )
+
+    def _warn_of_cut(self, problem, outputs, stacklevel):
+        text = warning_of(problem, outputs)
+        if text:
+            warnings.warn(text, ApproximationWarning, stacklevel=stacklevel + 1)
 
     def _warn(self, problem, outcome):
         self._warn_underflow(problem.n_rows, 4 + FRAMES)

@@ -16,7 +16,8 @@ from .certificate import Certificate
 
 FORMAT, FORMAT_VERSION = "taylorkern model", 3
 # Parameters that files before some version of the format may lack, {name: version}: they have their defaults then.
-LATER: dict[str, int] = {"n_cells": 2, "n_partitions": 2, "n_axes": 2, "n_jobs": 2}
+LATER: dict[str, int] = {"n_cells": 2, "n_partitions": 2, "n_axes": 2, "n_jobs": 2, "normalize": 3}
+BEFORE = {"normalize": False}  # what some of them stood for then, where that is not the default
 # Parameters that are gone, {name: the last version of the format with it}: what it did is in the facts and tensors.
 GONE: dict[str, int] = {"weights": 2}
 HISTORY = ("epoch", "seconds", "primal", "dual", "active", "primal_seen")
@@ -161,7 +162,8 @@ class _Decoder:
         for name in known:
             if name not in given and version >= LATER.get(name, 1):
                 raise ValueError(f"the parameter {name!r} is missing")
-        return {name: self._value(value, name) for name, value in given.items()}
+        earlier = {name: value for name, value in BEFORE.items() if name in known and version < LATER[name]}
+        return earlier | {name: self._value(value, name) for name, value in given.items()}
 
     def _value(self, value, name):
         """A parameter's value, from what `model_file._to_json` makes of it."""
@@ -192,8 +194,9 @@ class _Decoder:
         coef0 = self._value(self._fact("coef0", float, int, bool, str, list, dict, type(None)), "coef0")
         try:
             weights = self._fact("weights", list) if "weights" in self.facts else None
+            normalize = self._fact("normalize", bool) if "normalize" in self.facts else False
             settings = {"degree": degree, "gamma": gamma, "kernel": kernel, "coef0": coef0, "weights": weights}
-            expansion = Expansion(n_columns, **settings)
+            expansion = Expansion(n_columns, **settings, normalize=normalize)
         except OverflowError:
             raise ValueError("kernel or coef0 has a number beyond what a double holds") from None
         if expansion.n_slots != n_slots:

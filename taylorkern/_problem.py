@@ -83,6 +83,7 @@ class Problem:
         self.sample: Any = None  # some of the rows, for the model to keep
         self.used: Any = None  # the numbers of these rows among the user's, when some were left out
         self.whole: Any = None  # an array or CSR: the rows with all that has been left out of them, or None
+        self.given: Any = None  # the same rows as they came
 
     @property
     def width(self):
@@ -188,6 +189,12 @@ class Problem:
         if not self.of_labels:
             return np.subtract(f, self.y[rows], out=f)
         return f if self.loss.joint else np.multiply(f, self.y[rows], out=f)
+
+    def to_outputs(self, margins):
+        """Margins -> outputs."""
+        if not self.of_labels:
+            return margins + self.y
+        return margins if self.loss.joint else margins * self.y
 
     def scaled(self, margins, by):
         """The margins when outputs are multiplied by a number, or by one for each row or problem."""

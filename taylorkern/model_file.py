@@ -172,6 +172,8 @@ def _encode(model, or_none=False):
         "kernel": expansion.kernel if isinstance(expansion.kernel, str) else list(expansion.kernel),
         "coef0": _to_json(expansion.coef0, tensors),
     }
+    if expansion.normalize:
+        facts["normalize"] = True
     if expansion.weights is not None:
         facts["weights"] = list(expansion.weights)
     if hasattr(model, "feature_names_in_"):

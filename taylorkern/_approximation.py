@@ -1,0 +1,117 @@
+"""Whether a fitted model shows that much of its kernel was cut: the warning that says so, and what would help.
+
+Some training rows are predicted by the exact kernel, each from the rows that are nearest to it, without itself. Where
+that comes out better than the model, which was trained on them, an exact model would do much better on others.
+"""
+
+from math import ceil
+
+import numpy as np
+from sklearn.utils.extmath import row_norms, safe_sparse_dot
+
+from ._rows import is_csr
+from .certificate import residuals_of
+
+# The mean share that is cut, from which on it is looked at. Rows that are predicted, from so many others each, among so
+# many. What their mean score has to be better by; or by which share of what is missing, if at least by so much.
+CUT = 0.25
+PREDICTED, NEAREST, AMONG = 200, 150, 20_000
+BETTER, OF_ERRORS, LEAST = 0.03, 0.5, 0.01
+ROWS_OF_CELL, MOST_CELLS = 50, 1024
+
+
+class ApproximationWarning(UserWarning):
+    """Much of the Gaussian kernel was cut, and the model is the worse for it."""
+
+
+def warning_of(problem, outputs):
+    """The text of the warning that a trained model deserves, or None.
+
+    Parameters
+    ----------
+    problem : Problem
+        What was trained on; its `given` are the rows as they came.
+    outputs : ndarray of shape (n_rows, K)
+        f_k(x_i).
+    """
+    expansion = problem.expansion
+    if expansion.kernel != "gaussian" or not expansion.is_cut or problem.n_rows < 2:
+        return None
+    residuals = np.mean([residuals_of(problem, form)[0] for form in problem.rows.forms()], axis=0)
+    cut = float(residuals.mean())
+    if cut <= CUT:
+        return None
+    some = np.arange(problem.n_rows)[:: max(-(-problem.n_rows // AMONG), 1)]
+    judged = np.linspace(0, len(some) - 1, min(PREDICTED, len(some))).astype(np.int64)
+    exact = _exact_outputs(problem, some, judged)
+    rows = some[judged]
+    scores = [_score(problem, rows, f) for f in (exact, outputs[rows])]
+    better = scores[0] - scores[1]
+    if better < BETTER and (better < LEAST or better < OF_ERRORS * (1 - scores[1])):
+        return None
+    what = "R2" if not problem.of_labels else "accuracy"
+    return (
+        f"degree={expansion.degree} is low for gamma={expansion.gamma:.4g}: of the rows' norm {100 * cut:.0f} % is cut "
+        f"on average, and on training rows this model has {what} {scores[1]:.3f} where the exact kernel has "
+        f"{scores[0]:.3f}, each row predicted from its neighbours. {_remedy(problem)}"
+    )
+
+
+def _exact_outputs(problem, some, judged):
+    """The outputs of kernel ridge regressions with the exact kernel, one for each judged row, on its neighbours."""
+    X = problem.given[some].astype(np.float64)
+    if not is_csr(X):
+        X = X - X.mean(axis=0)  # so that distances are not lost in what all rows have in common
+    gamma, targets = problem.expansion.gamma, problem.y[some].astype(np.float64)
+    if not problem.of_labels:
+        targets -= targets.mean(axis=0)
+    n_forms = sum(1 for _ in problem.rows.forms())  # by which C was divided
+    ridge = 1 / (2 * n_forms * problem.C * _row_weights(problem)[some])
+    norms = row_norms(X, squared=True)
+    values = _gaussian(X[judged], X, norms[judged], norms, gamma)
+    values[np.arange(len(judged)), judged] = -1.0
+    n = min(NEAREST, len(some) - 1)
+    nearest = np.argpartition(-values, n - 1, axis=1)[:, :n]
+    outputs = np.empty((len(judged), problem.n_outputs))
+    for i, near in enumerate(nearest):
+        K = _gaussian(X[near], X[near], norms[near], norms[near], gamma)
+        K[np.diag_indices(n)] += ridge[near]
+        outputs[i] = values[i, near] @ np.linalg.solve(K, targets[near])
+    return outputs if problem.of_labels else outputs + problem.y[some].mean(axis=0)
+
+
+def _gaussian(X, Y, norms, other_norms, gamma):
+    products = np.asarray(safe_sparse_dot(X, Y.T, dense_output=True))
+    return np.exp(-gamma * np.maximum(norms[:, None] + other_norms - 2 * products, 0.0))
+
+
+def _row_weights(problem):
+    """One for each row: of an output for each class, that of the row's own class."""
+    omega = problem.omega()
+    return omega[np.arange(len(omega)), problem.y.argmax(axis=1)] if omega.shape[1] > 1 else omega[:, 0]
+
+
+def _score(problem, rows, f):
+    """The accuracy, or R2, of some rows with these outputs, by their weights."""
+    y, weight = problem.y[rows], _row_weights(problem)[rows]
+    if not problem.of_labels:
+        around = weight @ (y - np.average(y, axis=0, weights=weight)) ** 2
+        return float(np.mean(1 - (weight @ (f - y) ** 2) / np.where(around > 0, around, 1.0)))
+    one_class = problem.n_outputs > 1 and ((y > 0).sum(axis=1) == 1).all()
+    right = f.argmax(axis=1) == y.argmax(axis=1) if one_class else ((f > 0) == (y > 0)).mean(axis=1)
+    return float(np.average(right, weights=weight))
+
+
+def _remedy(problem):
+    """The setting that would help: cells in which rows are near enough to their centre, or a smaller gamma."""
+    expansion = problem.expansion
+    form = problem.rows
+    t = float(expansion.scale**2 * (form.squares()[0] + form.beyond).mean())
+    nonzeros = max(problem.rows.mean_nonzeros, 1.0)
+    now = 1 if problem.rows.cells is None else len(problem.rows.cells.bases[0])
+    wanted = now * 2 ** ceil(np.log2(max((2 * t / (expansion.degree + 1)) ** min(nonzeros / 2, 4), 2)))
+    most = min(MOST_CELLS, problem.n_rows // ROWS_OF_CELL)
+    cells = min(wanted, most)
+    if cells > now:
+        return f"n_cells={cells} would come closer to it"
+    return f"A smaller gamma, such as {expansion.gamma * (expansion.degree + 1) / (2 * t):.2g}, would lose less"
