@@ -12,11 +12,13 @@ from sklearn.utils.extmath import row_norms, safe_sparse_dot
 from ._rows import is_csr
 from .certificate import residuals_of
 
-# The mean share that is cut, from which on it is looked at. Rows that are predicted, from so many others each, among so
-# many. What their mean score has to be better by; or by which share of what is missing, if at least by so much.
-CUT = 0.25
-PREDICTED, NEAREST, AMONG = 200, 150, 20_000
+# The mean share that is cut, from which on it is looked at, and from which on hardly anything of the kernel is left.
+# Rows that are predicted, from so many others each, among so many. What their mean score has to be better by; where
+# that is less, by which share of what is missing; and by how much at least, which is enough where hardly anything is left.
+CUT, NEARLY_ALL = 0.25, 0.95
+PREDICTED, NEAREST, AMONG = 400, 100, 20_000
 BETTER, OF_ERRORS, LEAST = 0.03, 0.5, 0.01
+FEWEST = 100  # of fewer rows, scores tell little
 ROWS_OF_CELL, MOST_CELLS = 50, 1024
 
 
@@ -35,7 +37,7 @@ def warning_of(problem, outputs):
         f_k(x_i).
     """
     expansion = problem.expansion
-    if expansion.kernel != "gaussian" or not expansion.is_cut or problem.n_rows < 2:
+    if expansion.kernel != "gaussian" or not expansion.is_cut or problem.n_rows < FEWEST:
         return None
     residuals = np.mean([residuals_of(problem, form)[0] for form in problem.rows.forms()], axis=0)
     cut = float(residuals.mean())
@@ -47,7 +49,7 @@ def warning_of(problem, outputs):
     rows = some[judged]
     scores = [_score(problem, rows, f) for f in (exact, outputs[rows])]
     better = scores[0] - scores[1]
-    if better < BETTER and (better < LEAST or better < OF_ERRORS * (1 - scores[1])):
+    if better < LEAST or (better < min(BETTER, OF_ERRORS * (1 - scores[1])) and cut < NEARLY_ALL):
         return None
     what = "R2" if not problem.of_labels else "accuracy"
     return (
@@ -103,15 +105,15 @@ def _score(problem, rows, f):
 
 
 def _remedy(problem):
-    """The setting that would help: cells in which rows are near enough to their centre, or a smaller gamma."""
-    expansion = problem.expansion
-    form = problem.rows
-    t = float(expansion.scale**2 * (form.squares()[0] + form.beyond).mean())
-    nonzeros = max(problem.rows.mean_nonzeros, 1.0)
-    now = 1 if problem.rows.cells is None else len(problem.rows.cells.bases[0])
-    wanted = now * 2 ** ceil(np.log2(max((2 * t / (expansion.degree + 1)) ** min(nonzeros / 2, 4), 2)))
-    most = min(MOST_CELLS, problem.n_rows // ROWS_OF_CELL)
-    cells = min(wanted, most)
+    """The setting that would help: cells in which rows are near enough to their centre, axes, or a smaller gamma."""
+    expansion, rows = problem.expansion, problem.rows
+    squares, beyond = (float(expansion.scale**2 * part.mean()) for part in (rows.squares()[0], rows.beyond))
+    if rows.cells is None and beyond > squares:
+        return f"n_axes={2 * expansion.n_columns} would come closer to it"
+    factor = 2 * (squares + beyond) / (expansion.degree + 1)
+    now = 1 if rows.cells is None else len(rows.cells.bases[0])
+    wanted = now * 2 ** ceil(np.log2(max(factor ** min(max(rows.mean_nonzeros, 1) / 2, 4), 2)))
+    cells = min(wanted, MOST_CELLS, problem.n_rows // ROWS_OF_CELL)
     if cells > now:
         return f"n_cells={cells} would come closer to it"
-    return f"A smaller gamma, such as {expansion.gamma * (expansion.degree + 1) / (2 * t):.2g}, would lose less"
+    return f"A smaller gamma, such as {expansion.gamma / max(factor, 2):.2g}, would lose less"
