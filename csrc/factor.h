@@ -34,18 +34,22 @@ static inline double tk_unit_norm(const tk_map *map, double t)
     return e;
 }
 
-/* A row that is far out, by log2 t. */
-static inline tk_factor tk_far_factor(const tk_map *map, double log2_t)
+/* A row that is far out: t = part * 4^exponent. */
+static inline tk_factor tk_far_factor(const tk_map *map, double part, int exponent)
 {
-    double largest = -HUGE_VAL, sum = 0;
+    const double log2_t = log2(part) + 2.0 * exponent;
+    double log2_e = -HUGE_VAL; /* about */
     for (int k = 0; k <= map->degree; k++)
         if (map->series[k] > 0)
-            largest = fmax(largest, log2(map->series[k]) + k * log2_t);
-    for (int k = 0; k <= map->degree; k++)
-        if (map->series[k] > 0)
-            sum += exp2(log2(map->series[k]) + k * log2_t - largest);
-    const double log2_e = largest + log2(sum), shift = rint(log2_e / (2 * map->degree));
-    const tk_factor f = {exp2(shift * map->degree - log2_e / 2), ldexp(1, -(int)shift), ldexp(map->scale, -(int)shift)};
+            log2_e = fmax(log2_e, log2(map->series[k]) + k * log2_t);
+    const int shift = (int)rint(log2_e / (2 * map->degree));
+    const double u = ldexp(part, 2 * (exponent - shift)), v = ldexp(1, -2 * shift);
+    double e = map->series[map->degree], power = 1;
+    for (int k = map->degree - 1; k >= 0; k--) {
+        power *= v;
+        e = e * u + map->series[k] * power;
+    }
+    const tk_factor f = {1 / sqrt(e), ldexp(1, -shift), ldexp(map->scale, -shift)};
     return f;
 }
 

@@ -82,8 +82,8 @@ def _train(command):
     )
     add("--kernel", choices=("gaussian", "rbf", "exponential", "polynomial", "poly"), default="gaussian",
         help="the same by name: rbf is gaussian, and poly polynomial")  # fmt: skip
-    add("-d", dest="degree", type=_degree, default=3, metavar="DEGREE",
-        help="of the expansion (default: 3); auto: the least that the data needs")  # fmt: skip
+    add("-d", dest="degree", type=_degree, default="auto", metavar="DEGREE",
+        help="of the expansion (default: auto, the least that the rows need)")  # fmt: skip
     add("-g", dest="gamma", type=_gamma, default="scale", metavar="GAMMA",
         help="of the kernel: a number, scale (default), or auto, LIBSVM's 1 / columns")  # fmt: skip
     add("-r", dest="coef0", type=_number, default=1.0, metavar="COEF0", help="of the polynomial kernel (default: 1)")
@@ -104,7 +104,8 @@ def _train(command):
     add(
         "--loss",
         choices=(*LABEL_LOSSES, *NUMBER_LOSSES),
-        help="the first three classify; the first of its kind is the default",
+        help="the first three classify (default: hinge for two classes, squared_hinge for more), the others are for "
+        "numbers (default: epsilon_insensitive)",
     )
     add("--solver", choices=SOLVERS, default="dual", help="(default: dual)")
     add("--multi-class", choices=("ovr", "crammer_singer", "multinomial"), default="ovr",
@@ -115,6 +116,7 @@ def _train(command):
     add("--partitions", type=_count, default=1, metavar="N", help="divide rows into cells so many times (default: 1)")
     add("--axes", type=_count, metavar="N", help="expand along so many principal axes, for long rows")
     add("--no-shift", action="store_true", help="expand the rows as they are given")
+    add("--no-normalize", action="store_true", help="do not divide the features of a row by their norm")
     add("--stream", action="store_true",
         help="read DATA anew for each epoch, in memory that does not grow with it; it may be part-*.gz")  # fmt: skip
     add("--epochs", type=_count, metavar="N", help="passes that train, with --stream (default: 1)")

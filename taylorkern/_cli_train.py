@@ -114,6 +114,7 @@ def _estimator(options):
     parameters = {name: getattr(options, name) for name in names}
     parameters |= {"n_jobs": options.jobs, "random_state": options.seed}
     parameters |= {"shift": None if options.no_shift else "auto"}
+    parameters |= {"normalize": False if options.no_normalize else "auto"}
     parameters |= {"n_cells": options.cells, "n_partitions": options.partitions, "n_axes": options.axes}
     if options.loss is not None:
         parameters["loss"] = options.loss
@@ -133,7 +134,7 @@ def _estimator(options):
 
 def _check_together(options):
     """Refuse options that do not go together, before anything is read."""
-    used = {"-d auto": options.degree == "auto", "--cells": options.cells > 1, "--axes": options.axes}
+    used = {"--cells": options.cells > 1, "--axes": options.axes}
     given = [name for name in used if used[name]]
     if len(given) > 1:
         raise Usage(f"{' and '.join(given)} do not go together")
@@ -142,8 +143,6 @@ def _check_together(options):
     kernel = canonical_kernel(options.kernel)
     if (options.cells > 1 or options.axes) and (kernel != "gaussian" or options.no_shift):
         raise Usage(f"{given[0]} takes the gaussian kernel, and rows that are shifted")
-    if options.degree == "auto" and kernel == "polynomial":
-        raise Usage("-d auto is for kernels that are cut: the polynomial one is not")
     if options.epochs and not options.stream:
         raise Usage("--epochs goes with --stream; without, --max-iter bounds them")
     if options.stream and options.data == "-":
@@ -222,6 +221,7 @@ def facts_of(model):
     if certificate is not None:
         names = ("primal", "dual", "relative_gap", "exact_interval", "sampled_interval", "theorem1", "n_underflowed")
         facts["certificate"] = {name: _or_none(getattr(certificate, name)) for name in names}
+        facts["certificate"]["verdict"] = certificate.verdict
     return facts
 
 

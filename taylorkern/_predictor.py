@@ -41,9 +41,9 @@ def outputs(X, model, n_outputs, n_jobs=1, look=None):
         if look is not None and not look(first, last):
             raise NotPlain
         if first == 0 and last == n_rows:
-            return _outputs_of(X, model)[:, :n_outputs]
+            return _outputs_of(X, model, 0)[:, :n_outputs]
         part = X[first:last] if isinstance(X, np.ndarray) else X.part(first, last)
-        return _outputs_of(part, model)[:, :n_outputs]
+        return _outputs_of(part, model, first)[:, :n_outputs]
 
     parts = list(_parts(n_rows, CHUNK if model._table.nbytes <= SORT_FROM else SORTED_CHUNK, n_jobs))
     if len(parts) <= 1:
@@ -72,14 +72,15 @@ def _parts(n_rows, most, n_jobs):
         first = last
 
 
-def _outputs_of(X, model):
-    """The same of all tables, for rows that are taken at once by one thread."""
+def _outputs_of(X, model, first):
+    """The same of all tables, for rows that are taken at once by one thread; the first of them has that number."""
     expansion, table, shift = model._expansion, model._table, model._shift
     if X.dtype != table.dtype:
         X = X.astype(table.dtype)
     rows = Rows(X) if shift is None else shift.rows(X)
     if rows.core.indptr is not None:
         expansion.check_row(rows.core.max_nonzeros)
+    rows.check_reach(expansion, first)
     rows.walk_dense(model._walk_dense)  # as in training: a row's value does not depend on those beside it
     return dot_rows(rows, expansion, expansion.margin, table)
 

@@ -77,6 +77,7 @@ class Problem:
         labels, numbers = (self.y, None) if self.of_labels else (None, self.y)
         self.targets = _core.Targets(loss.name, labels, numbers, self.weight, favour, loss.epsilon)
         self.rows.check_longest(expansion)
+        self.rows.check_reach(expansion)
         self.n_monomials = self.rows.choose_walk(expansion, walk_dense)
         self.rows.know_factors(expansion, n_jobs)
         self._scratch = self.rows.scratch()

@@ -24,6 +24,7 @@ PASS_GAIN = 16  # the same where vectors are long, in margins and training: for 
 # at degree 4 would lose a tenth, because sorted rows are fetched one by one).
 SORT_FROM, SORTED_PASSES = 2**24, 32
 GROUP = 32  # rows that are walked dense at once, with several tables
+REACH = 1e-10  # of the largest number, that K~(x, x) may be: monomials and sums over rows may be larger
 # How threads share the slots: by so many rows; what a run of monomials costs beside them, in monomials; the bytes of
 # tables that are quick to reach (bench/roofline.py, part e).
 SHARES_SAMPLE, DENSE_RUN, SPARSE_RUN, TABLE_ENTRIES, SECOND_CACHE = 1000, 96, 12, 1024, 2**20
@@ -282,6 +283,23 @@ class Rows:
             np.cumsum(counts[lengths], out=part)
             part += ends[first]
         return ends
+
+    def check_reach(self, expansion, first=0):
+        """Refuse rows whose K~(x, x) is beyond their type, where no s(x) keeps it from that; `first` is the first row."""
+        if expansion.has_factor:
+            return
+        for form in self.forms():
+            t = expansion.scale**2 * form.squares()[0]
+            with np.errstate(over="ignore", invalid="ignore"):
+                beyond = ~(expansion.series(t.copy()) <= REACH * float(np.finfo(self.dtype).max))
+            if beyond.any():
+                row = int(np.argmax(beyond))
+                name = expansion.kernel if isinstance(expansion.kernel, str) else "given"
+                raise ValueError(
+                    f"row {first + row} is too long for the {name} kernel at degree={expansion.degree}: with "
+                    f"|x|^2 = {form.squares()[0][row]:.4g} its K(x, x) is beyond what {self.dtype} holds. Scale the "
+                    "data, or set normalize=True"
+                )
 
     def check_longest(self, expansion):
         """Refuse rows with too many monomials to be walked in one go."""

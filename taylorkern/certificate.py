@@ -89,8 +89,8 @@ class Certificate:
         if isnan(self.dual):
             return ": certify(X, y) makes a dual point"
         if self.relative_gap > CLOSE:
-            return ": training stopped far from the optimum; raise max_iter, or lower C"
-        return ": much of the kernel was cut; a higher degree, a smaller gamma or n_cells would tell more"
+            return ": training stopped early; raise max_iter, or lower C"
+        return ": much was cut; a higher degree, n_cells or a smaller gamma"
 
     def __str__(self):
         lines = [("objective of this model", f"{self.primal:.6g}")]

@@ -158,6 +158,7 @@ class TaylorFeatures(TransformerMixin, ModelFileMixin, BaseEstimator):
         rows, expansion = Rows(X), self._expansion
         cost = _cost(rows, expansion)
         rows.check_longest(expansion)
+        rows.check_reach(expansion)
         check_memory(cost.bytes, self.memory_limit, f"{cost.nonzeros} features of {rows.n_rows} rows")
 
         index = _index_type(expansion, cost.nonzeros)

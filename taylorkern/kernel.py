@@ -67,6 +67,8 @@ def taylor_kernel(
     dtype = np.result_type(X.dtype, Y.dtype)
     n_bytes = X.shape[0] * Y.shape[0] * dtype.itemsize
     check_memory(n_bytes + SERIES_BYTES, memory_limit, f"{X.shape[0]} x {Y.shape[0]} kernel values")
+    for part in (X, Y):
+        Rows(part).check_reach(expansion)
     Z, s, c = _scaled(X.astype(dtype, copy=False), expansion)
     Z2, s2, c2 = (Z, s, c) if Y is X else _scaled(Y.astype(dtype, copy=False), expansion)
     K = np.asarray(safe_sparse_dot(Z, Z2.T, dense_output=True), dtype=dtype)

@@ -215,6 +215,7 @@ def _split(X, expansion):
     """The parts of X; those with a table of their own come first."""
     rows = Rows(X)
     rows.check_longest(expansion)
+    rows.check_reach(expansion)
     total = rows.choose_walk(expansion)
     # Bare monomials are walked faster; but at high degrees their factors are too small for a float32, as bare monomials
     # are too large.

@@ -130,6 +130,14 @@ class Basis:
         """phi_a(x) = s(x) sqrt(c_|a| / a!) (scale x)^a: [n_rows, D]."""
         return self.bare(X, kernel) * self.metric(kernel)
 
+    def far_features(self, X, kernel):
+        """The same of unit rows however far out: with all coordinates, the constant one too, divided by |scale x|."""
+        Z = kernel.scale * np.asarray(X, dtype=np.float64)
+        rho = np.maximum(1.0, np.linalg.norm(Z, axis=1))
+        Z = np.hstack([1 / rho[:, None], Z / rho[:, None]])
+        values = self.metric(kernel) * np.prod(Z[:, self.places], axis=2)
+        return values / np.linalg.norm(values, axis=1, keepdims=True)
+
 
 def row_features(x, kernel):
     """(slots, values) of the monomials of a row's nonzeros, slots rising; x is {column: value}."""

@@ -20,7 +20,7 @@ from taylorkern._expansion import Expansion
 from taylorkern._loss import JOINT_LOSSES, LABEL_LOSSES, regression_loss
 from taylorkern._problem import Problem, Record
 from taylorkern._train import SOLVERS, train
-from taylorkern.certificate import Certificate, certify, interrupted_certificate
+from taylorkern.certificate import FACTORS, THETAS, Certificate, Ends, Trained, certify, interrupted_certificate
 from taylorkern.kernel import residual, theorem1_bound
 
 LOSSES = reference.LABEL_LOSSES
@@ -43,7 +43,8 @@ def dense(X):
 def explicit_objective(model, X, y, C, loss, weight=None):
     """lambda/2 |w|^2 + mean loss of the model's weights on stored features."""
     weight = np.ones(len(y)) if weight is None else weight
-    features = TaylorFeatures(degree=model.degree_, gamma=model.gamma_, kernel=model.kernel, coef0=model.coef0)
+    known = {"kernel": model.kernel, "coef0": model.coef0, "normalize": model._normalized}
+    features = TaylorFeatures(degree=model.degree_, gamma=model.gamma_, **known)
     f = features.fit_transform(dense(X) - model.shift_) @ model.monomial_coef_[0]
     norm2 = (model.monomial_coef_**2).sum()
     return norm2 / (2 * C * weight.sum()) + weight @ reference.value(loss, y * f) / weight.sum()
@@ -94,6 +95,7 @@ def random_problem(seed):
         "loss": LOSSES[seed % 3],
         "solver": ["dual", "dual", "dual", "pegasos", "adagrad"][seed % 5],
         "shift": [None, "auto"][seed % 2],
+        "normalize": bool(seed // 6 % 2),
         "tol": float(10 ** random.uniform(-6, -2)),
         "max_iter": 60,
         "random_state": seed,
@@ -158,8 +160,10 @@ def test_sampled_interval_holds_the_exact_optimum_at_its_rate_and_lies_in_the_ri
 
 
 def test_width_of_the_interval_bounds_the_distance_of_decision_values(outcomes):
-    """|f(x) - f*(x)| <= sqrt(2 width / lambda)."""
+    """|f(x) - f*(x)| <= sqrt(2 width / lambda), for the f whose objective is an end of the interval."""
     for model, lower, upper, v, X, y, weight in outcomes:
+        if model.normalize:
+            continue
         W = len(y) if weight is None else weight.sum()
         low, high = model.certificate_.exact_interval
         width = max(high, upper) - min(low, lower)
@@ -182,18 +186,18 @@ def test_certificate_is_about_the_model_at_hand(outcomes):
     degree=st.integers(1, 4),
     n_epochs=st.integers(1, 4),
     as_sparse=st.booleans(),
+    normalize=st.booleans(),
 )
 @slow
 def test_primal_and_dual_enclose_the_optimum_of_the_cut_kernel_at_any_moment(
-    X, ones, loss, solver, C, degree, n_epochs, as_sparse
+    X, ones, loss, solver, C, degree, n_epochs, as_sparse, normalize
 ):
     y = np.array([1 if i in ones or i == 1 else -1 for i in range(len(X))])
     y[0] = -1
-    model = TaylorSVC(
-        degree=degree, gamma=0.3, C=C, loss=loss, solver=solver, shift=None, max_iter=n_epochs, random_state=0
-    )
+    known = {"degree": degree, "gamma": 0.3, "normalize": normalize}
+    model = TaylorSVC(**known, C=C, loss=loss, solver=solver, shift=None, max_iter=n_epochs, random_state=0)
     certificate = model.fit(sparse.csr_array(X) if as_sparse else X, y).certificate_
-    lower, upper, *_ = optimum(taylor_kernel(X, degree=degree, gamma=0.3), y, C, loss)
+    lower, upper, *_ = optimum(taylor_kernel(X, **known), y, C, loss)
     assert certificate.dual <= upper * (1 + 1e-9) + 1e-12
     assert certificate.primal >= lower * (1 - 1e-9) - 1e-12
     assert certificate.gap >= -1e-12
@@ -214,7 +218,7 @@ KINDS = [
     ("multinomial", 2),
     ("multinomial", 3),
 ]
-N_SEVERAL = 6 * len(KINDS)
+N_SEVERAL = 8 * len(KINDS)
 
 
 class Several:
@@ -236,8 +240,11 @@ class Several:
         self.asked = reference.Asked(name, y, reference.weights(name, y, weight, favour), epsilon)
         self.W = n if weight is None else weight.sum()
         self.exact = reference.gaussian(X, X, gamma)
-        self.kernel = reference.kernel_of("gaussian", degree, gamma)
+        self.unit = bool(seed // len(KINDS) % 2)
+        self.kernel = reference.kernel_of("gaussian", degree, gamma, unit=self.unit)
         self.Phi = reference.Basis(d, degree).features(X, self.kernel)
+        self.projected = reference.Basis(d, degree).features(X, self.kernel._replace(unit=False))
+        self.roots = np.sqrt(np.maximum(1 - (self.projected**2).sum(axis=1), 0))
         losses = LABEL_LOSSES | JOINT_LOSSES
         the_loss = losses[loss] if loss in losses else regression_loss(loss, epsilon)
         self.expansion = Expansion(d, **self.kernel.parameters)
@@ -246,7 +253,8 @@ class Several:
         random_state = np.random.RandomState(seed)
         self.solver = SOLVERS["pegasos" if seed % 5 == 0 else "dual"](self.problem, random_state, tol)
         self.record = train(self.solver, tol=tol, max_iter=60).record
-        self.certificate = certify(self.problem, self.record.primal, *self.solver.point(), random_state)
+        trained = self.solver.trained()
+        self.certificate = certify(self.problem, self.record.primal, trained, *self.solver.point(), random_state)
         self.parts = self.certificate.parts or (self.certificate,)
 
     def optimum(self, K):
@@ -263,23 +271,27 @@ def several():
 
 
 def test_rigorous_intervals_hold_the_exact_optimum_of_each_part_and_of_the_sum(several):
-    worth = []
+    worth, held, n = [], 0, 0
     for each, lower, upper in several:
         assert len(each.parts) == len(lower)
         for part, low, high in zip(each.parts, lower, upper, strict=True):
             assert 0 <= part.exact_interval[0] <= high * (1 + 1e-9) + 1e-12, each.asked.loss
             assert part.exact_interval[1] >= low * (1 - 1e-9) - 1e-12, each.asked.loss
             worth.append([part.exact_interval[0] > 0.5 * low, part.exact_interval[1] < 1.1 * high])
+            held += part.exact_interval[1] == part.primal
+            n += not each.unit
         low, high = each.certificate.exact_interval
         assert low <= upper.sum() * (1 + 1e-9) + 1e-12 and high >= lower.sum() * (1 - 1e-9) - 1e-12
     assert (np.mean(worth, axis=0) > 0.4).all()  # from 0 to P(0) would hold the optimum, too
+    assert n == held  # without unit rows, the model's objective is one of the exact kernel's
 
 
 def test_sampled_intervals_hold_the_exact_optimum_at_their_rate(several):
     held = []
     for each, lower, upper in several:
         for part, low, high in zip(each.parts, lower, upper, strict=True):
-            assert part.exact_interval[0] <= part.sampled_interval[0] <= part.sampled_interval[1] == part.primal
+            assert part.exact_interval[0] <= part.sampled_interval[0] <= part.sampled_interval[1]
+            assert part.sampled_interval[1] == part.exact_interval[1]
             held.append(part.sampled_interval[0] <= high + 1e-12 and part.sampled_interval[1] >= low - 1e-12)
         certificate = each.certificate
         assert certificate.exact_interval[0] <= certificate.sampled_interval[0] <= certificate.sampled_interval[1]
@@ -290,7 +302,7 @@ def test_sampled_intervals_hold_the_exact_optimum_at_their_rate(several):
 def test_theorem1_bounds_what_the_cut_costs(several):
     some = 0
     for each, lower, _ in several:
-        if not each.problem.loss.lipschitz:
+        if each.unit or not each.problem.loss.lipschitz:
             assert isnan(each.certificate.theorem1) and all(isnan(part.theorem1) for part in each.parts)
             continue
         of_cut, _ = each.optimum(each.Phi @ each.Phi.T)
@@ -314,7 +326,7 @@ def test_theorem1_is_that_of_the_formula(several):
             "crammer_singer": (sqrt(2), omega.sum(axis=0)),
             "multinomial": (sqrt(2), lambertw((n_outputs - 1) / e).real * omega.sum(axis=0)),
         }.get(asked.loss, (nan, at_zero))
-        roots = np.sqrt(np.maximum(1 - (each.Phi**2).sum(axis=1), 0))
+        roots = each.roots if not each.unit else np.full_like(each.roots, nan)
         expected = steepest * np.sqrt(squares * each.C * each.W) * (roots @ omega)
         assert [part.theorem1 for part in each.parts] == pytest.approx(expected, rel=1e-6, abs=1e-7, nan_ok=True)
 
@@ -346,19 +358,60 @@ def test_the_whole_is_the_sum_of_its_parts(several):
         assert whole.sampled_interval[1] == whole.exact_interval[1]
         # The parts are estimated from the same draws: errors may add up, but no more than that.
         assert whole.sampled_stderr <= sum(part.sampled_stderr for part in parts) * (1 + 1e-12)
-        assert whole.exact_interval[0] <= whole.sampled_interval[0] <= whole.dual
+        assert whole.exact_interval[0] <= whole.sampled_interval[0] <= whole.sampled_interval[1]
         assert all(part.parts == () and part.n_underflowed == whole.n_underflowed for part in parts)
 
 
-def test_rigorous_bound_of_several_outputs_is_that_of_the_formula(several):
-    """(C / (2 W)) (sum_i |alpha_ik| sqrt(res(x_i)))^2; the sum over outputs for a joint loss."""
+FINE = np.linspace(0, 4, 4001)
+
+
+def between(points, values, x):
+    """The chords through values [points, problems], at x."""
+    return np.array([np.interp(x, points, column) for column in np.transpose(values)]).T
+
+
+def lower_ends(each, points):
+    """D(theta alpha) less theta^2 times a bound on lambda/2 |w|^2 in the exact kernel's space; chords through points."""
+    mean = 1.0 if each.problem.weight is None else each.W / len(each.Phi)
+    alpha, theta = mean * each.solver.point()[0], np.linspace(0, 1, 50_001) ** 2
+    kept = each.projected.T @ (alpha * each.asked.signs)
+    squares = (kept**2).sum(axis=0) + (each.roots @ np.abs(alpha)) ** 2
+    terms = between(points, [each.asked.dual_terms(p * alpha).sum(axis=0) for p in points], theta)
+    return (terms - theta[:, None] ** 2 * each.C / 2 * each.asked.per_problem(squares)) / each.W
+
+
+def upper_ends(each, chords=False):
+    """The objectives of c w, whose margins in the exact kernel's space are those of the projected features."""
+    w = each.expansion.to_weights(each.solver.model().copy())[:, : each.problem.n_outputs]
+    norms = each.asked.per_problem((w**2).sum(axis=0))
+    points = FACTORS if chords else FINE[::10]
+    losses = between(points, [each.asked.losses(c * each.projected @ w).sum(axis=0) for c in points], FINE)
+    return (FINE[:, None] ** 2 * norms / (2 * each.C) + losses) / each.W
+
+
+def test_both_ends_are_those_of_the_formulas(several):
+    """The best over theta from 0 to 1, and, of unit rows, over c >= 0; but for chords, which are bounds, too."""
     for each, *_ in several:
-        alpha, _ = each.solver.point()
-        mean = 1.0 if each.problem.weight is None else each.W / len(alpha)
-        roots = np.sqrt(np.maximum(1 - (each.Phi**2).sum(axis=1), 0))
-        bounds = each.C / (2 * each.W) * (mean * roots @ np.abs(alpha)) ** 2
-        for part, bound in zip(each.parts, each.asked.per_problem(bounds), strict=True):
-            assert part.exact_interval[0] == pytest.approx(max(part.dual - bound, 0), rel=1e-6, abs=1e-9)
+        found = np.array([part.exact_interval for part in each.parts])
+        assert np.allclose(found[:, 0], lower_ends(each, THETAS).max(axis=0), rtol=1e-5, atol=1e-9)
+        if each.unit:
+            assert np.allclose(found[:, 1], upper_ends(each, chords=True).min(axis=0), rtol=1e-5, atol=1e-9)
+            assert (found[:, 1] <= 1.05 * upper_ends(each).min(axis=0)).all()
+        else:
+            assert (found[:, 1] == [part.primal for part in each.parts]).all()
+        assert (found[:, 0] >= lower_ends(each, [0, 1])[-1] - 1e-9).all()  # theta = 1
+
+
+def test_models_of_unit_rows_are_elements_of_the_exact_kernels_space(several):
+    """Their outputs are those of the projected features, but for a factor of each row from 0 to 1."""
+    for each, *_ in several:
+        if each.unit:
+            w = each.expansion.to_weights(each.solver.model().copy())[:, : each.problem.n_outputs]
+            kept = np.sqrt(1 - each.roots**2)
+            assert np.allclose(each.projected @ w, kept[:, None] * (each.Phi @ w), rtol=1e-7, atol=1e-9)
+            ends = Ends(each.problem, each.problem.n_rows)
+            exact = ends.exact_margins(each.problem, each.solver.trained())
+            assert np.allclose(exact, each.asked.margins(each.projected @ w), rtol=1e-7, atol=1e-7)
 
 
 @pytest.mark.parametrize(("loss", "n_outputs"), [("hinge", 3), ("crammer_singer", 4)])
@@ -374,9 +427,10 @@ def test_sampled_estimates_of_several_outputs_are_unbiased_and_their_standard_er
     beta, error = alpha * asked.signs, reference.gaussian(X, X, 0.7) - reference.kernel_matrix(X, X, kernel)
     cuts = asked.per_problem(1e-3 / (2 * 150) * np.einsum("ik,ij,jk->k", beta, error, beta))
     primal, norm2 = problem.at_zero(), np.zeros(problem.n_problems)
+    trained = Trained(problem.table(), "features", problem.to_margins(np.zeros(y.shape)), norm2)
     estimates, errors = [], []
     for seed in range(120):
-        whole = certify(problem, primal, alpha, norm2, np.random.RandomState(seed))
+        whole = certify(problem, primal, trained, alpha, norm2, np.random.RandomState(seed))
         each = [*whole.parts, whole]
         errors.append([part.sampled_stderr for part in each])
         estimates.append([part.dual - part.sampled_interval[0] - 2 * part.sampled_stderr for part in each])
@@ -392,7 +446,7 @@ def test_certificates_of_several_outputs_print_the_sum_and_the_worst():
     worse = Certificate(0.25, 0.125, 0.125, 0.5, (0.0, 0.25), (0.0625, 0.25), 0.015625, 1.75, 0)
     whole = Certificate(0.75, 0.5, 0.25, 1 / 3, (0.0625, 0.75), (0.375, 0.75), 0.0221, 3.5, 0, (part, worse))
     lines = str(whole).splitlines()
-    assert len(lines) == 6
+    assert len(lines) == 7
     assert "sum of 2" in lines[0] and lines[0].endswith("0.75")
     assert "largest relative gap" in lines[2] and "0.5" in lines[2] and lines[2].endswith("(of number 1)")
     assert "nan" not in str(whole)
@@ -401,11 +455,13 @@ def test_certificates_of_several_outputs_print_the_sum_and_the_worst():
 @pytest.mark.parametrize(("loss", "n_outputs"), [("hinge", 3), ("epsilon_insensitive", 2), ("crammer_singer", 3)])
 def test_certificates_without_a_dual_point_know_the_objective_only(loss, n_outputs):
     each = Several(KINDS.index((loss, n_outputs)) if (loss, n_outputs) in KINDS else 0)
-    certificate = certify(each.problem, each.record.primal, None, nan, np.random.RandomState(0))
+    none = each.problem, each.record.primal, each.solver.trained(), None, nan
+    certificate = certify(*none, np.random.RandomState(0))
     assert isnan(certificate.dual) and isnan(certificate.gap) and isnan(certificate.relative_gap)
     assert isnan(certificate.sampled_stderr)
     assert certificate.primal == pytest.approx(each.record.primal.sum())
     assert certificate.exact_interval == certificate.sampled_interval == (0.0, certificate.primal)
+    assert certificate.verdict == "uninformative"
     assert len(certificate.parts) == (0 if each.problem.n_problems == 1 else each.problem.n_problems)
     assert "nan" not in str(certificate)
 
@@ -438,7 +494,8 @@ def test_lower_end_is_attained_when_all_rests_point_the_same_way():
     X[0], y[0] = 0.0, -1  # a second class is needed, and takes no part
     weight = np.array([0.0] + [1.0] * 8)
     C = 0.05
-    model = TaylorSVC(degree=2, gamma=0.6, C=C, shift=None, tol=1e-12, random_state=0).fit(X, y, sample_weight=weight)
+    model = TaylorSVC(degree=2, gamma=0.6, normalize=False, C=C, shift=None, tol=1e-12, random_state=0)
+    model.fit(X, y, sample_weight=weight)
     res = residual([[1.3]], degree=2, gamma=0.6)[0]
     assert res > 0.2
     certificate = model.certificate_
@@ -450,7 +507,7 @@ def test_lower_end_is_attained_when_all_rests_point_the_same_way():
 
 
 # So small a C that all margins stay below 1, and the alpha of each row is its weight.
-SMALL = {"degree": 2, "gamma": 0.7, "C": 1e-3, "tol": 1e-10}
+SMALL = {"degree": 2, "gamma": 0.7, "normalize": False, "C": 1e-3, "tol": 1e-10}
 
 
 @pytest.mark.parametrize("degree", [1, 3, 20, 170])
@@ -490,6 +547,7 @@ def test_rigorous_bound_is_that_of_the_formula(make, weighted):
     assert certificate.theorem1 == pytest.approx(sqrt(2 * bound), rel=1e-9)  # B, of which the bound is B^2 / 2
 
 
+@pytest.mark.filterwarnings("ignore::taylorkern.ApproximationWarning")
 def test_sampled_estimate_is_unbiased_and_its_standard_error_is_right():
     X, y = labelled(n_rows=200, n_columns=2)
     weight = np.random.default_rng(2).uniform(0.5, 4, size=200)
@@ -522,16 +580,20 @@ def test_interval_closes_on_the_optimum_as_the_degree_rises():
     assert widths[-1] < 2e-7 < 1e-3 < widths[0]
 
 
+@pytest.mark.parametrize("normalize", [False, True])
 @pytest.mark.parametrize("loss", LOSSES)
-def test_fields_follow_from_one_another(loss):
+def test_fields_follow_from_one_another(loss, normalize):
     X, y = labelled()
-    certificate = TaylorSVC(gamma=0.2, loss=loss, random_state=0).fit(X, y).certificate_
+    model = TaylorSVC(degree=3, gamma=0.2, normalize=normalize, loss=loss, random_state=0)
+    certificate = model.fit(X, y).certificate_
     assert isinstance(certificate, Certificate)
     assert certificate.gap == certificate.primal - certificate.dual
     assert certificate.relative_gap == certificate.gap / certificate.primal
     assert certificate.relative_gap <= 1e-3
-    assert certificate.exact_interval[1] == certificate.sampled_interval[1] == certificate.primal
-    assert certificate.exact_interval[0] < certificate.sampled_interval[0] < certificate.dual
+    high = certificate.exact_interval[1]
+    assert high == certificate.sampled_interval[1] and (high == certificate.primal or normalize)
+    assert certificate.exact_interval[0] < certificate.sampled_interval[0] < high
+    assert certificate.verdict in ("close", "loose", "uninformative")
     assert certificate.sampled_stderr > 0
     assert certificate.n_underflowed == 0
     with pytest.raises(FrozenInstanceError):
@@ -541,23 +603,25 @@ def test_fields_follow_from_one_another(loss):
 @pytest.mark.parametrize("loss", ["hinge", "log_loss"])
 def test_theorem1_is_that_of_the_kernel_module(loss):
     X, y = labelled()
-    model = TaylorSVC(degree=3, gamma=0.2, C=0.3, loss=loss, random_state=0).fit(X, y)
+    model = TaylorSVC(degree=3, gamma=0.2, normalize=False, C=0.3, loss=loss, random_state=0).fit(X, y)
     expected = theorem1_bound(residual(X - model.shift_, degree=3, gamma=0.2), C=0.3)
     if loss == "log_loss":  # its optimum lies within lambda |w|^2 <= lambertW(1 / e), which is 0.2785 rounded up
         expected *= sqrt(0.2785)
     assert model.certificate_.theorem1 == pytest.approx(expected, rel=1e-12)
 
 
-def test_theorem1_does_not_speak_of_the_squared_hinge():
+@pytest.mark.parametrize(("loss", "normalize"), [("squared_hinge", False), ("hinge", True)])
+def test_theorem1_speaks_neither_of_squared_losses_nor_of_unit_rows(loss, normalize):
     X, y = labelled()
-    assert isnan(TaylorSVC(loss="squared_hinge", random_state=0).fit(X, y).certificate_.theorem1)
+    model = TaylorSVC(loss=loss, normalize=normalize, random_state=0).fit(X, y)
+    assert isnan(model.certificate_.theorem1) and "Theorem" not in str(model.certificate_)
 
 
 def test_weights_of_theorem1_count_like_repeated_rows():
     X, y = labelled()
     shift = X.mean(axis=0)
     repeats = np.arange(len(y)) % 3
-    model = TaylorSVC(degree=2, gamma=0.3, shift=shift, random_state=0)
+    model = TaylorSVC(degree=2, gamma=0.3, normalize=False, shift=shift, random_state=0)
     weighted = model.fit(X, y, sample_weight=repeats).certificate_.theorem1
     repeated = model.fit(np.repeat(X, repeats, axis=0), np.repeat(y, repeats)).certificate_.theorem1
     assert weighted == pytest.approx(repeated, rel=1e-12)
@@ -598,12 +662,18 @@ def test_rows_without_features_are_counted_and_warned_of(dtype, inside, outside)
     X = np.zeros((7, 2), dtype=dtype)
     X[:, 1] = np.sqrt(exponents / gamma)
     y = [0, 1, 0, 1, 1, 0, 0]
-    model = TaylorSVC(degree=2, gamma=gamma, shift=None, random_state=0)
+    model = TaylorSVC(degree=2, gamma=gamma, normalize=False, shift=None, random_state=0)
     with pytest.warns(RuntimeWarning, match=rf"2 of 7 rows .* is 0 in {np.dtype(dtype)}: .* smaller gamma") as caught:
         model.fit(X, y)
     assert caught[0].filename == __file__
     assert model.certificate_.n_underflowed == 2
-    assert "2" in str(model.certificate_).splitlines()[-1] and "underflow" in str(model.certificate_).splitlines()[-1]
+    line = next(line for line in str(model.certificate_).splitlines() if "underflow" in line)
+    assert line.endswith("2")
+    unit = model.set_params(normalize=True).fit(X, y)
+    assert unit.certificate_.n_underflowed == 0 and (unit.decision_function(X) != 0).all()
+    model.set_params(normalize=False)
+    with pytest.warns(RuntimeWarning, match="2 of 7"):
+        model.fit(X, y)
     assert (model.decision_function(X) == 0).tolist() == [False, False, False, True, False, True, False]
     K = reference.gaussian(X.astype(float), X.astype(float), gamma)
     lower, upper, *_ = optimum(K, np.where(np.array(y) == 1, 1, -1), 1.0, "hinge")
@@ -614,7 +684,7 @@ def test_rows_without_features_are_counted_and_warned_of(dtype, inside, outside)
 def test_no_row_underflows_once_the_data_are_shifted():
     X, y = labelled()
     far = X + 100
-    model = TaylorSVC(gamma=0.5, random_state=0).fit(far, y)
+    model = TaylorSVC(gamma=0.5, normalize=False, random_state=0).fit(far, y)
     assert model.certificate_.n_underflowed == 0
     with pytest.warns(RuntimeWarning, match=f"{len(y)} of {len(y)} rows"):
         model.set_params(shift=None).fit(far, y)
@@ -628,13 +698,14 @@ def test_no_row_underflows_once_the_data_are_shifted():
 def test_certificate_prints_as_a_short_table():
     certificate = Certificate(0.5, 0.375, 0.125, 0.25, (0.0625, 0.5), (0.3125, 0.5), 0.015625, 1.75, 0)
     lines = str(certificate).splitlines()
-    assert len(lines) == 5
+    assert len(lines) == 6
     assert lines[0].split()[-1] == "0.5"
     assert "0.375" in lines[1] and "gap 0.12" in lines[1] and "relative 0.25" in lines[1]
     assert "proven" in lines[2] and lines[2].endswith("0.0625 to 0.5")
     assert "sampled" in lines[3] and "0.3125 to 0.5" in lines[3] and "standard error 0.016" in lines[3]
     assert "Theorem 1" in lines[4] and lines[4].endswith("1.75")
-    values = ["0.5", "0.375", "0.0625 to", "0.3125", "1.75"]
+    assert lines[5].split(maxsplit=1) == ["verdict", "loose: training stopped early; raise max_iter, or lower C"]
+    values = ["0.5", "0.375", "0.0625 to", "0.3125", "1.75", "loose"]
     starts = {line.index("  " + value) for line, value in zip(lines, values, strict=True)}
     assert len(starts) == 1  # one column
     assert max(map(len, lines)) <= 100
@@ -644,7 +715,7 @@ def test_certificate_prints_as_a_short_table():
 @slow
 def test_certificate_without_a_dual_point_says_how_to_get_one():
     X, y = labelled()
-    model = TaylorSVC(solver="adagrad", gamma=0.2, max_iter=3, random_state=0).fit(X, y)
+    model = TaylorSVC(solver="adagrad", degree=3, gamma=0.2, normalize=False, max_iter=3, random_state=0).fit(X, y)
     certificate = model.certificate_
     assert isnan(certificate.dual) and isnan(certificate.gap) and isnan(certificate.relative_gap)
     assert isnan(certificate.sampled_stderr)
@@ -674,7 +745,7 @@ def test_certify_finds_a_dual_point_for_adagrad_and_leaves_the_model_alone(loss,
     total = weight * balanced[(y == 1).astype(int)]
     assert certificate.primal == pytest.approx(explicit_objective(model, X, y, 2.0, loss, total), rel=1e-10)
     lower, upper, *_ = optimum(
-        taylor_kernel(X - model.shift_, degree=3, gamma=0.2), y[total > 0], 2.0, loss, total[total > 0]
+        taylor_kernel(X - model.shift_, degree=model.degree_, gamma=0.2, normalize=True), y[total > 0], 2.0, loss, total[total > 0]
     )
     assert 0.97 * lower < certificate.dual <= upper
 
@@ -690,7 +761,7 @@ def test_certify_improves_the_dual_point_of_pegasos(loss):
     assert before.dual < few.dual <= many.dual
     assert before.primal == pytest.approx(many.primal, rel=1e-12)
     assert np.array_equal(model.monomial_coef_, coef)
-    _, upper, *_ = optimum(taylor_kernel(X - model.shift_, degree=3, gamma=0.2), y, 2.0, loss)
+    _, upper, *_ = optimum(taylor_kernel(X - model.shift_, degree=model.degree_, gamma=0.2, normalize=True), y, 2.0, loss)
     assert 0.99 * upper < many.dual <= upper
 
 

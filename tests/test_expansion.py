@@ -213,7 +213,7 @@ def test_coefficients_scale_and_decay_are_those_of_the_formulas(name):
     expansion = Expansion(2, **kernel.parameters)
     assert np.allclose(expansion.coefficients, kernel.coefficients, rtol=1e-15, atol=0)
     assert expansion.scale == kernel.scale
-    assert expansion.decay == kernel.decay
+    assert expansion.decay == (0.0 if kernel.unit else kernel.decay) and expansion.normalize == kernel.unit
 
 
 def test_pickled_expansions_are_the_same():

@@ -86,7 +86,9 @@ def as_array(X):
 
 
 def stored_features(model, X):
-    features = TaylorFeatures(degree=model.degree_, gamma=model.gamma_, kernel=model.kernel, coef0=model.coef0)
+    unit = model.kernel == "gaussian" if model.normalize == "auto" else model.normalize
+    kernel = {"kernel": model.kernel, "coef0": model.coef0, "normalize": unit}
+    features = TaylorFeatures(degree=model.degree_, gamma=model.gamma_, **kernel)
     out = features.fit_transform(as_array(X).astype(np.float64) - model.shift_)
     return as_array(out)
 
@@ -203,7 +205,7 @@ def test_dual_objectives_and_weights_equal_those_of_scikit_learn(data, kind, wei
 def test_one_against_the_rest_is_what_the_meta_estimator_of_scikit_learn_does(kind):
     X, y = dense_data()
     model = TaylorSVC(**SETTINGS["dense"], **KINDS[kind], shift=None, tol=1e-7, max_iter=100_000).fit(X, y)
-    Phi = TaylorFeatures(degree=3, gamma=0.15).fit_transform(X)
+    Phi = TaylorFeatures(degree=3, gamma=0.15, normalize=True).fit_transform(X)
     if kind == "log_loss":
         linear = LogisticRegression(C=2.0, fit_intercept=False, solver="newton-cg", tol=1e-8, max_iter=1000)
     else:

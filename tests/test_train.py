@@ -72,7 +72,9 @@ SETTINGS = {
 
 def stored_features(model, X):
     X = X.toarray() if sparse.issparse(X) else np.asarray(X)
-    features = TaylorFeatures(degree=model.degree_, gamma=model.gamma_, kernel=model.kernel, coef0=model.coef0)
+    unit = model.kernel == "gaussian" if model.normalize == "auto" else model.normalize
+    kernel = {"kernel": model.kernel, "coef0": model.coef0, "normalize": unit}
+    features = TaylorFeatures(degree=model.degree_, gamma=model.gamma_, **kernel)
     return features.fit_transform(X.astype(np.float64) - model.shift_).toarray()
 
 
@@ -95,7 +97,7 @@ def optimum(Phi, y, C, loss, weight=None):
 def true_objective(model, X, y, weight=None):
     """Of the model's own weights."""
     w = model.monomial_coef_[0].astype(np.float64)
-    return objective(w, stored_features(model, X), y, model.C, model.loss, weight)
+    return objective(w, stored_features(model, X), y, model.C, model.loss_, weight)
 
 
 def sample_weight(n_rows):
