@@ -145,8 +145,6 @@ const tk_kernels TK_KERNELS = {
     nearest,
     sweep,
     {
-        {dot_float, add_float, expand_float, weigh_float, adapt_float, shrink_float, gram_float,
-         factors_float},
-        {dot_double, add_double, expand_double, weigh_double, adapt_double, shrink_double, gram_double,
-         factors_double},
+        {dot_float, add_float, expand_float, weigh_float, adapt_float, shrink_float, gram_float, factors_float},
+        {dot_double, add_double, expand_double, weigh_double, adapt_double, shrink_double, gram_double, factors_double},
     }};

@@ -14,7 +14,7 @@ from .certificate import residuals_of
 
 # The mean share that is cut, from which on it is looked at, and from which on hardly anything of the kernel is left.
 # Rows that are predicted, from so many others each, among so many. What their mean score has to be better by; where
-# that is less, by which share of what is missing; and by how much at least, which is enough where hardly anything is left.
+# that is less, by which share of what is missing; and by how much at least: enough where hardly anything is left.
 CUT, NEARLY_ALL = 0.25, 0.95
 PREDICTED, NEAREST, AMONG = 400, 100, 20_000
 BETTER, OF_ERRORS, LEAST = 0.03, 0.5, 0.01

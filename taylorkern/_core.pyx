@@ -286,7 +286,7 @@ cdef class Rows:
         self.c.beyond = &more[0] if more is not None and more.shape[0] else NULL
 
     def set_factor(self, factor):
-        """Let s(x) of stored row i be factor[i], by `factors`, under every map that has one and is used with these rows."""
+        """Let s(x) of stored row i be factor[i], by `factors`, under every map used with these rows that has one."""
         cdef const double[::1] view = factor
         if view.shape[0] != self.n_stored:
             raise ValueError("factor does not belong to these rows")

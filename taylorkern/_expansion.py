@@ -154,7 +154,10 @@ class Expansion:
         if self.normalize:
             rho, other_rho = (np.maximum(np.sqrt(norms), 1.0) for norms in (t, other_t))
             c = 1 / rho / other_rho
-            norms = self.homogeneous(t / rho**2, 1 / rho**2) * self.homogeneous(other_t / other_rho**2, 1 / other_rho**2)
+            norms, other_norms = (
+                self.homogeneous(part / by**2, 1 / by**2) for part, by in ((t, rho), (other_t, other_rho))
+            )
+            norms = norms * other_norms
             with np.errstate(divide="ignore", invalid="ignore"):
                 return np.where(norms > 0, self.homogeneous(z / rho / other_rho, c) / np.sqrt(norms), 0.0)
         exponent = -self.decay * (t + beyond + other_t + other_beyond)

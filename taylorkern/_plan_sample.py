@@ -8,8 +8,8 @@ from sklearn.utils.extmath import row_norms
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from ._check import check_rows, check_sparse_structure
-from ._plan_lost import SAMPLE, draw
 from ._expansion import Expansion, resolve_gamma
+from ._plan_lost import SAMPLE, draw
 from ._shift import choose_shift
 from .kernel import _pair_products
 

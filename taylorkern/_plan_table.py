@@ -9,8 +9,8 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import gammainc
 
-from ._plan_lost import TOLERANCE
 from ._memory import _readable
+from ._plan_lost import TOLERANCE
 
 USELESS = 0.75  # a share of the outputs: who loses more than this is advised against
 CLOSE = 0.05  # a mean residual that is small

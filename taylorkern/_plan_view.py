@@ -10,8 +10,8 @@ from scipy.special import gammainc
 from sklearn.base import is_classifier
 
 from ._cells import choose_cells
-from ._plan_lost import SAMPLE, cut_shares, targets_of
 from ._expansion import Expansion
+from ._plan_lost import SAMPLE, cut_shares, targets_of
 from ._rotation import choose_rotation
 from ._rows import Rows, is_csr
 from .kernel import _pair_products

@@ -285,7 +285,7 @@ class Rows:
         return ends
 
     def check_reach(self, expansion, first=0):
-        """Refuse rows whose K~(x, x) is beyond their type, where no s(x) keeps it from that; `first` is the first row."""
+        """Refuse rows whose K~(x, x) is beyond their type, where no s(x) keeps it from that; `first` is a number."""
         if expansion.has_factor:
             return
         for form in self.forms():

@@ -2,8 +2,8 @@
 
 A solver has `epoch()`, which runs one and returns what it knows of the objective; `keep()` and `restore()`, for Ctrl-C;
 `model()`, the table that predicts (see `Expansion.margin`); `point()`, a feasible dual point when it has one;
-`trained()`, the model, and `in_cells()`, what there is to know of each cell, both for a certificate; and `SHARED` and `STATE`, names of all that it has to know to go on,
-with `resume()` for when it has been told.
+`trained()`, the model, and `in_cells()`, what there is to know of each cell, both for a certificate; and `SHARED` and
+`STATE`, names of all that it has to know to go on, with `resume()` for when it has been told.
 """
 
 from time import perf_counter

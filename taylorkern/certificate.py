@@ -30,8 +30,9 @@ class Certificate:
     It is about the training objective with the same C and gamma, and without a separate bias. It says nothing of test
     errors, and does not count rounding. With unit rows (`normalize=True`) the model's objective is that of its own
     kernel; the ends of the intervals are those of an element of the exact kernel's space that says the same class for
-    every row, and the same times a factor from 0 to 1 for every value (with `n_partitions` > 1: nearly so). With cells (`n_cells`), the exact kernel is the Gaussian one between rows of
-    one cell and 0 between others, or the mean of such kernels: nothing is said of the Gaussian kernel across cells.
+    every row, and the same times a factor from 0 to 1 for every value (with `n_partitions` > 1: nearly so). With cells
+    (`n_cells`), the exact kernel is the Gaussian one between rows of one cell and 0 between others, or the mean of such
+    kernels: nothing is said of the Gaussian kernel across cells.
 
     Attributes
     ----------
@@ -193,7 +194,8 @@ class Bounds(NamedTuple):
 
     def over(self, unit):
         """In another unit of objectives."""
-        return Bounds(*(part / unit for part in self[:6]), *self[6:])
+        low, high, sampled_low, stderr = (part / unit for part in self[:4])
+        return Bounds(low, high, sampled_low, stderr, self[4] / unit, self[5] / unit, self.factor, self.theta)
 
 
 class Ends:
@@ -342,7 +344,8 @@ def _certificate(numbers, n_underflowed):
 def _of_cells(problem, trained, margins, alpha, in_cells, ends, bounds):
     """(a certificate for each cell, the bounds that their ends add up to); `margins` are the exact ones."""
     model, point = in_cells
-    kept, gone, cuts = point, ends.forms[0][1], ends.cuts() if alpha is not None else None
+    kept, gone = point, ends.forms[0][1]
+    cuts: Any = ends.cuts() if alpha is not None else None
     if alpha is not None and ends.kept is not None:
         kept = problem.weight_norms_in_cells(ends.kept)
     cells, lows, highs = [], np.zeros(problem.n_problems), np.zeros(problem.n_problems)
