@@ -17,6 +17,7 @@ from .certificate import residuals_of
 # that is less, by which share of what is missing; and by how much at least: enough where hardly anything is left.
 CUT, NEARLY_ALL = 0.25, 0.95
 PREDICTED, NEAREST, AMONG = 400, 100, 20_000
+NUMBERS = 2**20  # that are held at once: of rows, and of kernel values
 BETTER, OF_ERRORS, LEAST = 0.03, 0.5, 0.01
 FEWEST = 100  # of fewer rows, scores tell little
 ROWS_OF_CELL, MOST_CELLS = 50, 1024
@@ -43,7 +44,8 @@ def warning_of(problem, outputs):
     cut = float(residuals.mean())
     if cut <= CUT:
         return None
-    some = np.arange(problem.n_rows)[:: max(-(-problem.n_rows // AMONG), 1)]
+    among = min(AMONG, int(NUMBERS / max(problem.rows.mean_nonzeros, 1)))
+    some = np.arange(problem.n_rows)[:: max(-(-problem.n_rows // among), 1)]
     judged = np.linspace(0, len(some) - 1, min(PREDICTED, len(some))).astype(np.int64)
     exact = _exact_outputs(problem, some, judged)
     rows = some[judged]
@@ -70,15 +72,16 @@ def _exact_outputs(problem, some, judged):
     n_forms = sum(1 for _ in problem.rows.forms())  # by which C was divided
     ridge = 1 / (2 * n_forms * problem.C * _row_weights(problem)[some])
     norms = row_norms(X, squared=True)
-    values = _gaussian(X[judged], X, norms[judged], norms, gamma)
-    values[np.arange(len(judged)), judged] = -1.0
-    n = min(NEAREST, len(some) - 1)
-    nearest = np.argpartition(-values, n - 1, axis=1)[:, :n]
+    n, step = min(NEAREST, len(some) - 1), max(NUMBERS // (4 * len(some)), 1)
     outputs = np.empty((len(judged), problem.n_outputs))
-    for i, near in enumerate(nearest):
-        K = _gaussian(X[near], X[near], norms[near], norms[near], gamma)
-        K[np.diag_indices(n)] += ridge[near]
-        outputs[i] = values[i, near] @ np.linalg.solve(K, targets[near])
+    for first in range(0, len(judged), step):
+        part = judged[first : first + step]
+        values = _gaussian(X[part], X, norms[part], norms, gamma)
+        values[np.arange(len(part)), part] = -1.0
+        for i, near in enumerate(np.argpartition(-values, n - 1, axis=1)[:, :n]):
+            K = _gaussian(X[near], X[near], norms[near], norms[near], gamma)
+            K[np.diag_indices(n)] += ridge[near]
+            outputs[first + i] = values[i, near] @ np.linalg.solve(K, targets[near])
     return outputs if problem.of_labels else outputs + problem.y[some].mean(axis=0)
 
 

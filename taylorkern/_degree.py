@@ -28,6 +28,11 @@ def some_rows(X):
     return some.copy() if is_csr(X) else np.ascontiguousarray(some)
 
 
+def degree_of(coefficients):
+    """The degree of a kernel of so many coefficients."""
+    return max(len(coefficients) - 1, 1)
+
+
 def auto_degree(kernel, gamma, rows, fits):
     """The least degree whose mean residual is small.
 
@@ -51,7 +56,7 @@ def auto_degree(kernel, gamma, rows, fits):
         At least 1, whether or not that fits.
     """
     if not isinstance(kernel, str):
-        return max(len(kernel) - 1, 1)
+        return degree_of(kernel)
     forms = list(rows.forms())
     if not Expansion(1, degree=1, gamma=gamma, kernel=kernel).is_cut:
         return UNCUT

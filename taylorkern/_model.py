@@ -16,7 +16,7 @@ from ._auto_cells import auto_cells
 from ._cells import Cells, Sample, choose_cells
 from ._check import check_rows, learn_columns, look_at
 from ._checkpoint import Epochs, open_checkpoint, random_arrays, random_state, set_random_state
-from ._degree import BYTES, auto_degree, some_rows
+from ._degree import BYTES, auto_degree, degree_of, some_rows
 from ._dual import Dual, dual_start
 from ._expansion import (
     Expansion,
@@ -444,6 +444,8 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
             check_count("n_cells", n_cells)
         check_count("n_partitions", self.n_partitions)
         auto = isinstance(degree, str) and degree == "auto"
+        if auto and not isinstance(self.kernel, str):
+            auto, degree = False, degree_of(self.kernel)
         if self.n_axes is not None:
             return self._rotate(rows, random, gamma, n_outputs, solver)
         if n_cells == "auto" and canonical_kernel(self.kernel) == "gaussian":
@@ -586,8 +588,10 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
                 stacklevel=stacklevel + 1,
             )
 
+    _looks = True  # whether a fitted model is looked at for what was cut
+
     def _warn_of_cut(self, problem, outputs, stacklevel):
-        text = warning_of(problem, outputs)
+        text = warning_of(problem, outputs) if self._looks else None
         if text:
             warnings.warn(text, ApproximationWarning, stacklevel=stacklevel + 1)
 

@@ -106,6 +106,7 @@ def _times(model, X, y):
     epochs = []  # how many times the first one all of them take: with another seed, there may be more or fewer
     for seed in range(3):
         trial = clone(model).set_params(random_state=seed) if seed else model
+        trial._looks = False
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that a sample did not converge, or underflows
             start = perf_counter()

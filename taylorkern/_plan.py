@@ -170,7 +170,7 @@ def _row(degree, lost, view, n_outputs, budget, before):
         measured=pace is not None,
         residual=float(residuals.mean()),
         kernel_error=float(np.abs(exact - cut).mean()),
-        theorem1=theorem1_bound(residuals, C=model.C) * (n_rows / len(residuals)) ** 0.5,
+        theorem1=nan if model._normalized else theorem1_bound(residuals, C=model.C) * (n_rows / len(residuals)) ** 0.5,
         n_fourier=n_fourier,
         fourier_error=fourier_error(sample.exact, n_fourier),
         lost=lost,

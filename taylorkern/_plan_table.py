@@ -49,7 +49,7 @@ class PlanRow(NamedTuple):
     kernel_error: float
     """The mean of |K - K~| over pairs of rows; with cells, K is 0 between rows of different ones."""
     theorem1: float
-    """Theorem 1: how much the cut can raise the SVM's objective, which is never more than 1."""
+    """Theorem 1: how much the cut can raise the SVM's objective, which is never more than 1; NaN for unit rows."""
     n_fourier: int
     """How many random Fourier features take as many operations a row."""
     fourier_error: float

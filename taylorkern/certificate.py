@@ -308,7 +308,7 @@ def _extreme(points, values, half, sign):
     """
     left, right = points[:-1, None], points[1:, None]
     slope = np.diff(values, axis=0) / (right - left)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         x = np.clip(np.nan_to_num(sign * slope / (2 * half), nan=0.0), left, right)
     ends = values[:-1] + slope * (x - left) - sign * half * x**2
     best = np.argmax(sign * ends, axis=0)

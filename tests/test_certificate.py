@@ -745,7 +745,11 @@ def test_certify_finds_a_dual_point_for_adagrad_and_leaves_the_model_alone(loss,
     total = weight * balanced[(y == 1).astype(int)]
     assert certificate.primal == pytest.approx(explicit_objective(model, X, y, 2.0, loss, total), rel=1e-10)
     lower, upper, *_ = optimum(
-        taylor_kernel(X - model.shift_, degree=model.degree_, gamma=0.2, normalize=True), y[total > 0], 2.0, loss, total[total > 0]
+        taylor_kernel(X - model.shift_, degree=model.degree_, gamma=0.2, normalize=True),
+        y[total > 0],
+        2.0,
+        loss,
+        total[total > 0],
     )
     assert 0.97 * lower < certificate.dual <= upper
 
@@ -761,7 +765,9 @@ def test_certify_improves_the_dual_point_of_pegasos(loss):
     assert before.dual < few.dual <= many.dual
     assert before.primal == pytest.approx(many.primal, rel=1e-12)
     assert np.array_equal(model.monomial_coef_, coef)
-    _, upper, *_ = optimum(taylor_kernel(X - model.shift_, degree=model.degree_, gamma=0.2, normalize=True), y, 2.0, loss)
+    _, upper, *_ = optimum(
+        taylor_kernel(X - model.shift_, degree=model.degree_, gamma=0.2, normalize=True), y, 2.0, loss
+    )
     assert 0.99 * upper < many.dual <= upper
 
 

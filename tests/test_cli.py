@@ -278,7 +278,13 @@ def leftovers(folder):
         (["--solver", "pegasos", "--max-iter", "3"], {"solver": "pegasos", "max_iter": 3}),
         (["--solver", "adagrad"], {"solver": "adagrad"}),
         (["-d", "auto", "-g", "0.1"], {"degree": "auto", "gamma": 0.1}),
+        (
+            ["-d", "auto", "-t", "1", "--multi-class", "multinomial"],
+            {"kernel": "polynomial", "multi_class": "multinomial"},
+        ),
+        (["--no-normalize", "-g", "0.1"], {"normalize": False, "gamma": 0.1}),
         (["--cells", "4", "--partitions", "2"], {"n_cells": 4, "n_partitions": 2}),
+        (["--cells", "3", "-d", "auto", "--no-normalize"], {"n_cells": 3, "normalize": False}),
         (["--axes", "5"], {"n_axes": 5}),
     ],
 )
@@ -395,7 +401,7 @@ def test_a_training_that_was_stopped_goes_on_from_its_checkpoint(files, tmp_path
     )
     assert not (tmp_path / "model").exists() and os.listdir(tmp_path / "ck") == ["checkpoint.safetensors"]
     assert main([*arguments, "-d", "2"]) == 1
-    assert "degree was 3 and is 2" in capsys.readouterr().err
+    assert "degree was 'auto' and is 2" in capsys.readouterr().err
     assert main(arguments) == 0
     assert epochs[5] == 5  # the one that was not whole, and no earlier one
     assert load(tmp_path / "model")._table.tobytes() == load(tmp_path / "whole")._table.tobytes()
@@ -586,12 +592,12 @@ def test_info_tells_what_a_model_file_holds(files):
     told = dict(line.split(None, 1) for line in done.stdout.splitlines()[:8])
     assert told["estimator"] == "TaylorSVC" and told["classes"] == "0, 1, 2, 3, 4"
     assert told["columns"] == "12" and told["monomials"] == str(model.n_slots_) and told["epochs"] == str(model.n_iter_)
-    assert told["kernel"] == "gaussian, degree 3, gamma 0.1" and "C=1.0" in told["parameters"]
+    assert told["kernel"] == f"gaussian, degree {model.degree_}, gamma 0.1" and "C=1.0" in told["parameters"]
     assert told["file"].endswith(f"{(files / 'five.model').stat().st_size} bytes")
     assert str(model.certificate_) in done.stdout
 
     facts = json.loads(command("info", "--json", files / "five.model").stdout)
-    assert facts["classes"] == [0, 1, 2, 3, 4] and facts["parameters"]["degree"] == 3
+    assert facts["classes"] == [0, 1, 2, 3, 4] and facts["parameters"]["degree"] == "auto"
     assert facts["certificate"]["dual"] == model.certificate_.dual and not facts["interrupted"]
 
 
@@ -692,7 +698,8 @@ def test_plan_tells_machines_what_it_tells_in_python(files, capsys):
     assert (facts["rows"], facts["columns"], facts["gamma"]) == (300, 14, same.gamma)
     for line, row in zip(facts["table"], same, strict=True):
         for name in ("degree", "n_slots", "monomials", "bytes", "residual", "kernel_error", "lost", "held_out"):
-            assert line[name] == getattr(row, name)
+            told = getattr(row, name)
+            assert line[name] == (None if told != told else told)  # NaN, on a machine that has too much else to do
         assert set(line) == set(row._fields)
     assert facts["best"]["degree"] == same.best().degree
 
@@ -774,9 +781,8 @@ def test_a_wrong_option_exits_with_2(tmp_path, name):
         (["train", "two", "-w1"], "--weight takes LABEL:WEIGHT or balanced; got 1:"),
         (["train", "-s", "3", "-w1", "2", "numbers"], "--weight and --multi-class are for classes"),
         (["train", "-s", "3", "--loss", "hinge", "numbers"], "loss must be one of epsilon_insensitive"),
-        (["train", "--loss", "squared_error", "two"], "loss must be one of hinge"),
-        (["train", "--multi-class", "multinomial", "two"], "goes with loss='log_loss'"),
-        (["train", "--cells", "2", "-d", "auto", "two"], "-d auto and --cells do not go together"),
+        (["train", "--loss", "squared_error", "two"], "loss must be one of auto, hinge"),
+        (["train", "--multi-class", "multinomial", "--loss", "hinge", "two"], "goes with loss='log_loss'"),
         (["train", "--cells", "2", "--axes", "3", "two"], "--cells and --axes do not go together"),
         (["train", "--partitions", "2", "two"], "give --cells too"),
         (["train", "--axes", "2", "-t", "1", "two"], "--axes takes the gaussian kernel"),
@@ -784,7 +790,6 @@ def test_a_wrong_option_exits_with_2(tmp_path, name):
             ["train", "--cells", "2", "--no-shift", "two"],
             "--cells takes the gaussian kernel, and rows that are shifted",
         ),
-        (["train", "-d", "auto", "-t", "1", "two"], "-d auto is for kernels that are cut"),
         (["train", "-d", "most", "two"], "-d: invalid"),
         (["train", "--epochs", "2", "two"], "--epochs goes with --stream"),
         (["train", "--stream", "-", "model"], "--stream reads its rows several times"),

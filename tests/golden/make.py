@@ -93,6 +93,41 @@ def axes():
     return model.fit(X, X[:, 0] > X[:, 1]), X
 
 
+def not_unit_rows():
+    X = rows()
+    return TaylorSVC(degree=2, gamma=0.2, normalize=False, random_state=0).fit(X, X[:, 0] > X[:, 1] ** 2), X
+
+
+def unit_polynomial():
+    X = flags()
+    settings = {"kernel": "poly", "coef0": 2.0, "normalize": True, "solver": "pegasos", "max_iter": 6, "tol": 0.5}
+    return TaylorSVC(degree=2, gamma=0.3, **settings, random_state=0).fit(X, (X @ [1, 2, 1, 0, 0]).astype(int) % 3), X
+
+
+def all_by_itself():
+    X = rows(24, 2)
+    return TaylorSVC(gamma=0.1, kernel="rbf", max_iter=-1).fit(X, X[:, 0] * X[:, 1] > 0), X
+
+
+def cells_of_unit_rows():
+    X = flags(24, 4)
+    X.data[::3] = 2.5
+    y = np.asarray(X.sum(axis=1)).ravel()
+    return TaylorSVR(degree=2, gamma=0.3, n_cells=3, max_iter=5, tol=0.1, warm_start=True, random_state=0).fit(X, y), X
+
+
+def stream_along_axes():
+    X = rows(24, 4)
+    y = np.array(["low", "mid", "top"])[np.digitize(X[:, 0] + X[:, 1] ** 2, [0, 1])]
+    model = TaylorSVC(degree=2, gamma=0.2, n_axes=2, multi_class="crammer_singer", random_state=0)
+    return model.fit_stream([(X[:14], y[:14]), (X[14:], y[14:])], epochs=4), X
+
+
+def unit_features():
+    X = rows(8)
+    return TaylorFeatures(degree="auto", gamma=0.05, normalize=True, memory_limit=1000).fit(X), X
+
+
 MODELS = (
     two_classes,
     classes_with_stream,
@@ -104,6 +139,12 @@ MODELS = (
     cells,
     dense_cells,
     axes,
+    not_unit_rows,
+    unit_polynomial,
+    all_by_itself,
+    cells_of_unit_rows,
+    stream_along_axes,
+    unit_features,
 )
 
 
@@ -130,6 +171,8 @@ def said(model, X):
     out["history"] = {name: repr(values.tolist()) for name, values in getattr(model, "history_", {}).items()}
     out["certificate"] = str(model.certificate_) if hasattr(model, "certificate_") else None
     out["monomials"] = str(model.top_monomials(3))
+    out["support"] = None if model._support is None else [part.tolist() for part in model._support]
+    out["degree"] = model.degree_
     out["classes"] = model.classes_.tolist() if isinstance(model, TaylorSVC) else None
     return out
 
