@@ -50,6 +50,11 @@ def explicit_objective(model, X, y, C, loss, weight=None):
     return norm2 / (2 * C * weight.sum()) + weight @ reference.value(loss, y * f) / weight.sum()
 
 
+def unit_kernel(model, X):
+    """K^ of the rows as a model shifts them."""
+    return taylor_kernel(X - model.shift_, degree=model.degree_, gamma=model.gamma_, normalize=True)
+
+
 def labelled(n_rows=80, n_columns=3, seed=0, scale=1.0):
     random = np.random.default_rng(seed)
     X = scale * random.normal(size=(n_rows, n_columns))
@@ -371,7 +376,7 @@ def between(points, values, x):
 
 
 def lower_ends(each, points):
-    """D(theta alpha) less theta^2 times a bound on lambda/2 |w|^2 in the exact kernel's space; chords through points."""
+    """D(theta alpha) less theta^2 times a bound on lambda/2 |w|^2 in the exact kernel's space, by chords."""
     mean = 1.0 if each.problem.weight is None else each.W / len(each.Phi)
     alpha, theta = mean * each.solver.point()[0], np.linspace(0, 1, 50_001) ** 2
     kept = each.projected.T @ (alpha * each.asked.signs)
@@ -745,7 +750,7 @@ def test_certify_finds_a_dual_point_for_adagrad_and_leaves_the_model_alone(loss,
     total = weight * balanced[(y == 1).astype(int)]
     assert certificate.primal == pytest.approx(explicit_objective(model, X, y, 2.0, loss, total), rel=1e-10)
     lower, upper, *_ = optimum(
-        taylor_kernel(X - model.shift_, degree=model.degree_, gamma=0.2, normalize=True),
+        unit_kernel(model, X),
         y[total > 0],
         2.0,
         loss,
@@ -765,9 +770,7 @@ def test_certify_improves_the_dual_point_of_pegasos(loss):
     assert before.dual < few.dual <= many.dual
     assert before.primal == pytest.approx(many.primal, rel=1e-12)
     assert np.array_equal(model.monomial_coef_, coef)
-    _, upper, *_ = optimum(
-        taylor_kernel(X - model.shift_, degree=model.degree_, gamma=0.2, normalize=True), y, 2.0, loss
-    )
+    _, upper, *_ = optimum(unit_kernel(model, X), y, 2.0, loss)
     assert 0.99 * upper < many.dual <= upper
 
 
