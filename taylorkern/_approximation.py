@@ -1,7 +1,8 @@
 """Whether a fitted model shows that much of its kernel was cut: the warning that says so, and what would help.
 
-Some training rows are predicted by the exact kernel, each from the rows that are nearest to it, without itself. Where
-that comes out better than the model, which was trained on them, an exact model would do much better on others.
+Some training rows are predicted by the exact kernel, each from the rows that are nearest to it, without itself and its
+duplicates. Where that comes out better than the model, which was trained on them, an exact model would do much better on
+others.
 """
 
 from math import ceil
@@ -17,7 +18,8 @@ from .certificate import residuals_of
 # that is less, by which share of what is missing; and by how much at least: enough where hardly anything is left.
 CUT, NEARLY_ALL = 0.25, 0.95
 PREDICTED, NEAREST, AMONG = 400, 100, 20_000
-NUMBERS = 2**20  # that are held at once: of rows, and of kernel values
+DUPLICATE = 1e-12  # less than 1, a kernel value of rows that are taken for the same
+NUMBERS = 2**19  # that are held at once: of rows, and of kernel values
 BETTER, OF_ERRORS, LEAST = 0.03, 0.5, 0.01
 FEWEST = 100  # of fewer rows, scores tell little
 ROWS_OF_CELL, MOST_CELLS = 50, 1024
@@ -27,15 +29,15 @@ class ApproximationWarning(UserWarning):
     """Much of the Gaussian kernel was cut, and the model is the worse for it."""
 
 
-def warning_of(problem, outputs):
+def warning_of(problem, margins):
     """The text of the warning that a trained model deserves, or None.
 
     Parameters
     ----------
     problem : Problem
         What was trained on; its `given` are the rows as they came.
-    outputs : ndarray of shape (n_rows, K)
-        f_k(x_i).
+    margins : ndarray of shape (n_rows, K)
+        Those of all rows.
     """
     expansion = problem.expansion
     if expansion.kernel != "gaussian" or not expansion.is_cut or problem.n_rows < FEWEST:
@@ -49,7 +51,7 @@ def warning_of(problem, outputs):
     judged = np.linspace(0, len(some) - 1, min(PREDICTED, len(some))).astype(np.int64)
     exact = _exact_outputs(problem, some, judged)
     rows = some[judged]
-    scores = [_score(problem, rows, f) for f in (exact, outputs[rows])]
+    scores = [_score(problem, rows, f) for f in (exact, problem.to_outputs(margins[rows], rows))]
     better = scores[0] - scores[1]
     if better < LEAST or (better < min(BETTER, OF_ERRORS * (1 - scores[1])) and cut < NEARLY_ALL):
         return None
@@ -77,7 +79,7 @@ def _exact_outputs(problem, some, judged):
     for first in range(0, len(judged), step):
         part = judged[first : first + step]
         values = _gaussian(X[part], X, norms[part], norms, gamma)
-        values[np.arange(len(part)), part] = -1.0
+        values[values >= 1 - DUPLICATE] = 0.0
         for i, near in enumerate(np.argpartition(-values, n - 1, axis=1)[:, :n]):
             K = _gaussian(X[near], X[near], norms[near], norms[near], gamma)
             K[np.diag_indices(n)] += ridge[near]

@@ -22,15 +22,19 @@ LEAST = 2
 UNCUT = 3  # of the polynomial kernel: that of scikit-learn
 
 
-def some_rows(X):
-    """The rows that the degree is chosen by."""
-    some = X[:: max(-(-X.shape[0] // SAMPLE), 1)]
-    return some.copy() if is_csr(X) else np.ascontiguousarray(some)
+def some_rows(X, weight=None):
+    """The rows that the degree is chosen by; of weights, which nobody has checked yet, those of 0 are left out."""
+    used = np.arange(X.shape[0])
+    weight = None if weight is None else np.asarray(weight)
+    if weight is not None and weight.shape == used.shape and weight.dtype.kind in "biuf":
+        used = np.flatnonzero(weight)
+    some = X[used[:: max(-(-len(used) // SAMPLE), 1)]]
+    return some if is_csr(X) else np.ascontiguousarray(some)
 
 
 def degree_of(coefficients):
-    """The degree of a kernel of so many coefficients."""
-    return max(len(coefficients) - 1, 1)
+    """The degree of a kernel of so many coefficients; 1 of anything else, which is refused later."""
+    return max(len(coefficients) - 1, 1) if hasattr(coefficients, "__len__") else 1
 
 
 def auto_degree(kernel, gamma, rows, fits):

@@ -149,7 +149,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         if store:
             store.remove()
         self._warn(problem, outcome)
-        self._warn_of_cut(problem, problem.to_outputs(trained.margins), 3 + FRAMES)
+        self._warn_of_cut(problem, trained.margins, 3 + FRAMES)
         return self
 
     def _partial_fit(self, X, y, sample_weight, learn):
@@ -409,10 +409,10 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
             return isinstance(self.kernel, str) and canonical_kernel(self.kernel) == "gaussian"
         return bool(self.normalize)
 
-    def _auto_degree(self, rows, gamma, n_outputs, solver, shift):
+    def _auto_degree(self, rows, weight, gamma, n_outputs, solver, shift):
         """What degree="auto" stands for, with these rows and what is done to them, or None."""
         check_memory(0, self.memory_limit, "nothing")
-        some = some_rows(rows)
+        some = some_rows(rows, weight)
         some = Rows(some) if shift is None else shift.rows(some)
 
         def fits(degree):
@@ -447,14 +447,14 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         if auto and not isinstance(self.kernel, str):
             auto, degree = False, degree_of(self.kernel)
         if self.n_axes is not None:
-            return self._rotate(rows, random, gamma, n_outputs, solver)
+            return self._rotate(rows, sample_weight, random, gamma, n_outputs, solver)
         if n_cells == "auto" and canonical_kernel(self.kernel) == "gaussian":
             n_cells = auto_cells(self, rows, y, sample_weight, random)
         if n_cells == 1:
             if auto:
                 # A shift depends on the degree only in whether dense rows are walked as such.
                 shift = choose_shift(rows, self.shift, self._expand(rows.shape[1], 1, gamma))
-                degree = self._auto_degree(rows, gamma, n_outputs, solver, shift)
+                degree = self._auto_degree(rows, sample_weight, gamma, n_outputs, solver, shift)
                 if shift is not None and (shift.place is None or is_csr(rows)):
                     return self._expand(rows.shape[1], degree, gamma), shift
             expansion = self._expand(rows.shape[1], degree, gamma)
@@ -464,7 +464,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
                 f"n_cells={self.n_cells} shifts the rows of each cell by its centre: that takes the Gaussian kernel "
                 f'and shift="auto"; got kernel={self.kernel!r}, shift={self.shift!r}'
             )
-        of_cells = partial(self._auto_degree, rows, gamma, n_outputs, solver)
+        of_cells = partial(self._auto_degree, rows, sample_weight, gamma, n_outputs, solver)
         cells = choose_cells(
             rows,
             n_cells,
@@ -477,7 +477,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
         )
         return self._expand(cells.n_columns, cells.degree, gamma), cells
 
-    def _rotate(self, rows, random, gamma, n_outputs, solver):
+    def _rotate(self, rows, sample_weight, random, gamma, n_outputs, solver):
         """(the expansion, the rotation) for the first rows that are seen."""
         check_count("n_axes", self.n_axes)
         by_hand = not isinstance(self.shift, str) or self.shift != "auto"
@@ -488,7 +488,7 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
             )
         rotation, degree = choose_rotation(rows, self.n_axes, random), self.degree
         if isinstance(degree, str) and degree == "auto":
-            degree = self._auto_degree(rows, gamma, n_outputs, solver, rotation)
+            degree = self._auto_degree(rows, sample_weight, gamma, n_outputs, solver, rotation)
         return self._expand(rotation.axes.shape[1], degree, gamma), rotation
 
     def _problem(self, rows, y, sample_weight, meaning, expansion, shift, unit=None, walk_dense=None):
@@ -590,8 +590,8 @@ class TaylorModel(ModelFileMixin, CallbackSupportMixin, BaseEstimator):
 
     _looks = True  # whether a fitted model is looked at for what was cut
 
-    def _warn_of_cut(self, problem, outputs, stacklevel):
-        text = warning_of(problem, outputs) if self._looks else None
+    def _warn_of_cut(self, problem, margins, stacklevel):
+        text = warning_of(problem, margins) if self._looks else None
         if text:
             warnings.warn(text, ApproximationWarning, stacklevel=stacklevel + 1)
 

@@ -191,11 +191,11 @@ class Problem:
             return np.subtract(f, self.y[rows], out=f)
         return f if self.loss.joint else np.multiply(f, self.y[rows], out=f)
 
-    def to_outputs(self, margins):
-        """Margins -> outputs."""
+    def to_outputs(self, margins, rows=slice(None)):
+        """Margins of some rows -> outputs."""
         if not self.of_labels:
-            return margins + self.y
-        return margins if self.loss.joint else margins * self.y
+            return margins + self.y[rows]
+        return margins if self.loss.joint else margins * self.y[rows]
 
     def scaled(self, margins, by):
         """The margins when outputs are multiplied by a number, or by one for each row or problem."""

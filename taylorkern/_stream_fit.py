@@ -309,8 +309,8 @@ class StreamFit:
             model.certificate_ = certificate
             model._warn_underflow(self.n_rows, stacklevel=5)
         if not interrupted:
-            outputs = self.problem.outputs(table, self.expansion.margin)
-            model._warn_of_cut(self.problem, outputs, stacklevel=4)
+            margins = self.problem.margins(table, self.expansion.margin)
+            model._warn_of_cut(self.problem, margins, stacklevel=4)
 
 
 def _stored(X):

@@ -12,6 +12,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+import reference
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
@@ -153,37 +154,45 @@ def test_epochs_over_a_stream_are_those_in_memory_in_the_same_order(in_memory, c
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("normalize", [True, False])
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_a_stream_of_one_chunk_is_trained_as_rows_in_memory(solver):
+def test_a_stream_of_one_chunk_is_trained_as_rows_in_memory(solver, normalize):
     X, y = data(CHUNK)
-    model = TaylorSVC(solver=solver, max_iter=1, random_state=0)
-    stream = taylorkern.TaylorSVC(solver=solver, random_state=0).fit_stream([(X, y)])
+    model = TaylorSVC(solver=solver, normalize=normalize, max_iter=1, random_state=0)
+    stream = TaylorSVC(solver=solver, normalize=normalize, random_state=0).fit_stream([(X, y)])
     if solver == "adagrad":
         assert np.array_equal(stream.monomial_coef_, model.partial_fit(X, y, classes=[-1, 1]).monomial_coef_)
         return
     model.fit(X, y)
     assert np.array_equal(stream.monomial_coef_, model.monomial_coef_)
     for name in ("primal", "dual", "exact_interval", "sampled_interval", "theorem1"):
-        assert getattr(stream.certificate_, name) == pytest.approx(getattr(model.certificate_, name), rel=1e-9)
+        expected = pytest.approx(getattr(model.certificate_, name), rel=1e-9, nan_ok=name == "theorem1")
+        assert getattr(stream.certificate_, name) == expected
+    assert np.isnan(stream.certificate_.theorem1) == normalize
 
 
+@pytest.mark.parametrize("normalize", [True, False])
 @pytest.mark.parametrize("solver", ["dual", "pegasos"])
 @pytest.mark.parametrize("weights", [None, {1: 3.0, -1: 0.5}])
-def test_the_certificate_is_about_all_rows(solver, weights):
+def test_the_certificate_is_about_all_rows(solver, weights, normalize):
     X, y = data()
-    model = TaylorSVC(solver=solver, gamma=0.1, C=2.0, class_weight=weights, random_state=0)
+    known = {"gamma": 0.1, "C": 2.0, "normalize": normalize, "class_weight": weights, "random_state": 0}
+    model = TaylorSVC(solver=solver, **known)
     model.fit_stream(cut(X, y, 90), epochs=5)
     omega = np.ones(len(y)) if weights is None else np.where(y > 0, 3.0, 0.5)
     losses = omega * np.maximum(0, 1 - y * model.decision_function(X))
     primal = np.sum(model.monomial_coef_**2) / (2 * model.C * len(y)) + losses.mean()
     certificate = model.certificate_
     assert certificate.primal == pytest.approx(primal / omega.mean(), rel=1e-9)
-    optimum = TaylorSVC(gamma=0.1, C=2.0, class_weight=weights, shift=model.shift_, tol=1e-6, random_state=0).fit(X, y)
+    optimum = TaylorSVC(**known, shift=model.shift_, tol=1e-6, max_iter=5000).fit(X, y)
     low, high = optimum.certificate_.dual, optimum.certificate_.primal
     assert certificate.dual <= high * (1 + 1e-9) and low * (1 - 1e-9) <= certificate.primal
     assert certificate.gap >= 0
-    # The optimum of the exact kernel is not below that of the cut one by more than the estimate says.
-    assert certificate.sampled_interval[0] <= high
+    asked = reference.Asked("hinge", y[:, None].astype(np.int8), omega[:, None])
+    (low,), (high,), *_ = reference.optimum(asked, reference.gaussian(X, X, 0.1), 2.0, relative=1e-6)
+    assert certificate.exact_interval[0] <= certificate.sampled_interval[0] <= high / omega.sum()
+    assert certificate.exact_interval[1] == certificate.sampled_interval[1] >= low / omega.sum()
+    assert normalize or certificate.exact_interval[1] == certificate.primal
     assert model.history_["primal"][-1] == certificate.primal and model.history_["dual"][-1] == certificate.dual
 
 
@@ -290,8 +299,9 @@ def test_memory_does_not_grow_with_the_stream():
 
 def test_what_does_not_fit_is_refused():
     X, y = data()
-    with pytest.raises(ValueError, match="training on a stream with 35 monomials would take .* memory_limit"):
-        TaylorSVC(memory_limit=1000).fit_stream([(X, y)])
+    for parameters, n_slots in (({"degree": 3}, 35), ({}, 5)):  # the degree that is chosen is 1 where nothing fits
+        with pytest.raises(ValueError, match=f"a stream with {n_slots} monomials would take .* memory_limit"):
+            TaylorSVC(**parameters, memory_limit=1000).fit_stream([(X, y)])
 
 
 # Where rows come from.

@@ -12,6 +12,7 @@ from math import comb, inf, nan
 
 import numpy as np
 import pytest
+import reference
 from scipy import sparse
 from scipy.special import expit, logsumexp, softmax
 from sklearn.base import clone
@@ -175,14 +176,14 @@ def certified(certificate):
 # The optimum.
 
 
-@pytest.mark.parametrize("weights", WEIGHTS)
+@pytest.mark.parametrize(("weights", "normalize"), [*((name, "auto") for name in WEIGHTS), ("by class and row", False)])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("data", DATA)
-def test_dual_objectives_and_weights_equal_those_of_scikit_learn(data, kind, weights):
+def test_dual_objectives_and_weights_equal_those_of_scikit_learn(data, kind, weights, normalize):
     X, y = DATA[data]()
     class_weight, weight, per_class = weights_of(weights, y)
     model = TaylorSVC(**SETTINGS[data], **KINDS[kind], class_weight=class_weight, tol=1e-5, max_iter=10_000)
-    model.fit(X, y, sample_weight=weight)
+    model.set_params(normalize=normalize).fit(X, y, sample_weight=weight)
     found = true_objectives(model, kind, X, y, weight, per_class)
     Phi = stored_features(model, X)
     W = optimal_weights(kind, Phi, y, model.C, class_weight, weight, per_class)
@@ -328,7 +329,8 @@ def test_any_tolerance_can_be_reached(kind):
 def test_weight_two_is_the_row_twice_and_weight_zero_the_row_left_out_to_the_accuracy_of_the_gap(kind):
     X, y = dense_data(100)
     repeats = np.random.default_rng(1).integers(0, 4, size=100)
-    model = TaylorSVC(degree=2, gamma=0.2, **KINDS[kind], shift=None, tol=1e-8, max_iter=50_000, random_state=0)
+    model = TaylorSVC(degree=3, gamma=0.15, **KINDS[kind], tol=1e-8, max_iter=50_000, random_state=0)
+    model.set_params(shift=[0.5, -1.0, 0.0, 2.0])  # the one that is chosen would depend on how often a row is there
     weighted = clone(model).fit(X, y, sample_weight=repeats)
     at = np.repeat(np.arange(100), repeats)
     repeated = clone(model).fit(X[at], y[at])
@@ -556,17 +558,31 @@ def test_probabilities_ask_for_fit_first():
 # The certificate.
 
 
+@pytest.mark.parametrize("normalize", [True, False])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("solver", ["dual", "pegasos"])
 @slow
-def test_certificates_have_a_part_for_each_class_and_their_sum(solver, kind):
+def test_certificates_have_a_part_for_each_class_and_their_sum(solver, kind, normalize):
     X, y = dense_data()
-    model = TaylorSVC(**SETTINGS["dense"], **KINDS[kind], solver=solver, tol=0.05, max_iter=300).fit(X, y)
-    whole = model.certificate_
+    model = TaylorSVC(**SETTINGS["dense"], **KINDS[kind], normalize=normalize, solver=solver, tol=0.05, max_iter=300)
+    whole = model.fit(X, y).certificate_
     assert 0 < whole.relative_gap <= 0.05 and whole.relative_gap == pytest.approx(whole.gap / whole.primal)
     assert whole.gap == pytest.approx(whole.primal - whole.dual)
-    assert 0 <= whole.exact_interval[0] <= whole.sampled_interval[0] <= whole.dual <= whole.primal
-    assert whole.exact_interval[1] == whole.sampled_interval[1] == pytest.approx(whole.primal)
+    assert whole.dual <= whole.primal
+    assert 0 <= whole.exact_interval[0] <= whole.sampled_interval[0] <= whole.sampled_interval[1]
+    assert whole.exact_interval[1] == whole.sampled_interval[1]
+    if normalize:
+        # Of unit rows, each model is, times the best factor, an element of the exact kernel's space: with the same |w|,
+        # and outputs times the root of what is kept of a row. Between some factors it looks at chords.
+        Q = 1 - reference.residual(X - model.shift_, 3, 0.15)
+        of_element, W = np.sqrt(Q)[:, None] * stored_features(model, X), model.monomial_coef_
+        factors = np.linspace(0.0, 4.0, 401)
+        ends = np.min([objectives(kind, factor * W, of_element, y, model.C) for factor in factors], axis=0)
+        highs = np.array([part.exact_interval[1] for part in certified(whole)])
+        assert (ends * (1 - 1e-4) <= highs).all() and (highs <= ends * 1.02).all()  # 1e-4: of the steps between factors
+        assert (highs <= objectives(kind, W, of_element, y, model.C) * (1 + 1e-12)).all()
+    else:
+        assert whole.sampled_interval[0] <= whole.dual and whole.exact_interval[1] == pytest.approx(whole.primal)
     if kind in JOINT:
         assert whole.parts == () and "sum of" not in str(whole)
         return
@@ -576,7 +592,8 @@ def test_certificates_have_a_part_for_each_class_and_their_sum(solver, kind):
     assert whole.exact_interval == pytest.approx(tuple(np.sum([part.exact_interval for part in whole.parts], axis=0)))
     for part in whole.parts:
         assert part.parts == () and 0 <= part.relative_gap <= 0.05  # each of them, not only their sum
-        assert part.exact_interval[0] <= part.dual <= part.primal
+        assert part.exact_interval[0] <= part.exact_interval[1] and part.dual <= part.primal
+        assert normalize or part.exact_interval[0] <= part.dual
     worst = int(np.argmax([part.relative_gap for part in whole.parts]))
     assert "sum of 4" in str(whole) and f"of number {worst}" in str(whole)
 

@@ -125,10 +125,22 @@ class TestGram:
             assert np.allclose(result, expected, rtol=1e-4 if dtype == np.float32 else 1e-12, atol=0)
 
     @pytest.mark.parametrize("how", STORED)
+    def test_unit_rows_of_any_size_have_products(self, instruction_set, dtype, how):
+        huge = 1e37 if dtype == np.float32 else 1e300
+        X = np.array([[huge, -huge, huge], [0, 60, 0], [0.5, 0, 1], [0, 0, 0], [0, huge, 0], [1e5, 1e5, 1e5]], dtype)
+        for gamma in (0.5, 50.0):
+            kernel = reference.kernel_of("gaussian", 3, gamma, unit=True)
+            nearer = np.clip(X, -1e12, 1e12).astype(np.float64)  # in the same direction, which is all that counts there
+            expected = reference.kernel_matrix(nearer, nearer, kernel)
+            result = gram(stored(X, how), Expansion(3, **kernel.parameters))
+            assert np.allclose(result, expected, rtol=0, atol=1e-5 if dtype == np.float32 else 1e-11)
+
+    @pytest.mark.parametrize("unit", [False, True])
+    @pytest.mark.parametrize("how", STORED)
     @pytest.mark.parametrize("size", [1e-25, 1e25])
-    def test_gram_knows_rows_of_any_size_that_gamma_goes_with(self, instruction_set, dtype, how, size):
+    def test_gram_knows_rows_of_any_size_that_gamma_goes_with(self, instruction_set, dtype, how, size, unit):
         X = (size * mixed_rows(9)).astype(dtype)
-        kernel = reference.kernel_of("gaussian", 3, 0.3 / size**2)
+        kernel = reference.kernel_of("gaussian", 3, 0.3 / size**2, unit=unit)
         result = gram(stored(X, how), Expansion(9, **kernel.parameters))
         terms = reference.kernel_terms(X, X, kernel)
         assert_sums_agree(result, reference.kernel_matrix(X, X, kernel), terms, gram_rounding(X, kernel))
@@ -225,6 +237,17 @@ class TestAdapt:
         assert np.array_equal(grown, squares)
 
     @pytest.mark.parametrize("width", [1, 5])
+    def test_unit_rows_that_are_far_equal_the_formula(self, instruction_set, dtype, how, width):
+        huge = 1e37 if dtype == np.float32 else 1e150
+        X = (huge * np.sign(mixed_rows(5, dtype))).astype(dtype)
+        X[1] = 100
+        kernel = reference.kernel_of("gaussian", 3, 0.5, unit=True)
+        expansion = Expansion(5, **kernel.parameters)
+        # In the same direction, which is all that counts there: lower degrees are lost beside the highest one.
+        Phi = basis(5, 3).features(np.clip(X.astype(np.float64), -1e50, 1e50), kernel)
+        assert_adapts(X, kernel, expansion, Phi, how, adapt_start(expansion, len(X), dtype, width))
+
+    @pytest.mark.parametrize("width", [1, 5])
     def test_results_do_not_depend_on_how_rows_are_cut_into_passes(self, instruction_set, dtype, how, width):
         X, _, expansion, _ = mixed_case(3, "gaussian", dtype)
         values, squares, t = adapt_start(expansion, len(X), dtype, width)
@@ -232,10 +255,11 @@ class TestAdapt:
         for cuts in [[8], [8, 8, 16]] if how[1] else [[1], [7, 7, 12], list(range(1, len(X)))]:
             assert np.array_equal(adapt(stored(X, how), expansion, t, values, squares, 0.5, cuts), whole)
 
+    @pytest.mark.parametrize("unit", [False, True])
     @pytest.mark.parametrize(("d", "width"), [(70, 1), (150, 1), (300, 3)])
-    def test_long_rows_equal_the_formula(self, instruction_set, dtype, how, d, width):
+    def test_long_rows_equal_the_formula(self, instruction_set, dtype, how, d, width, unit):
         X = mixed_rows(d, dtype) / 4
-        kernel = reference.kernel_of("gaussian", 2, 0.3)
+        kernel = reference.kernel_of("gaussian", 2, 0.3, unit=unit)
         expansion, Phi = Expansion(d, **kernel.parameters), basis(d, 2).features(X, kernel)
         assert_adapts(X, kernel, expansion, Phi, how, adapt_start(expansion, len(X), dtype, width))
 
