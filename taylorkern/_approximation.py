@@ -1,8 +1,8 @@
 """Whether a fitted model shows that much of its kernel was cut: the warning that says so, and what would help.
 
 Some training rows are predicted by the exact kernel, each from the rows that are nearest to it, without itself and its
-duplicates. Where that comes out better than the model, which was trained on them, an exact model would do much better on
-others.
+duplicates. Where that comes out better than the model, which was trained on these rows, an exact model would do much
+better on others.
 """
 
 from math import ceil
@@ -65,7 +65,7 @@ def warning_of(problem, margins):
 
 def _exact_outputs(problem, some, judged):
     """The outputs of kernel ridge regressions with the exact kernel, one for each judged row, on its neighbours."""
-    X = problem.given[some].astype(np.float64)
+    X = problem.given[some].astype(np.float64, copy=False)
     if not is_csr(X):
         X = X - X.mean(axis=0)  # so that distances are not lost in what all rows have in common
     gamma, targets = problem.expansion.gamma, problem.y[some].astype(np.float64)
