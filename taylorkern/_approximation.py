@@ -19,7 +19,7 @@ from .certificate import residuals_of
 CUT, NEARLY_ALL = 0.25, 0.95
 PREDICTED, NEAREST, AMONG = 400, 100, 20_000
 DUPLICATE = 1e-12  # less than 1, a kernel value of rows that are taken for the same
-NUMBERS = 2**19  # that are held at once: of rows, and of kernel values
+NUMBERS = 2**18  # that are held at once: of rows, and of kernel values
 BETTER, OF_ERRORS, LEAST = 0.03, 0.5, 0.01
 FEWEST = 100  # of fewer rows, scores tell little
 ROWS_OF_CELL, MOST_CELLS = 50, 1024
@@ -47,10 +47,11 @@ def warning_of(problem, margins):
     if cut <= CUT:
         return None
     among = min(AMONG, int(NUMBERS / max(problem.rows.mean_nonzeros, 1)))
-    some = np.arange(problem.n_rows)[:: max(-(-problem.n_rows // among), 1)]
-    judged = np.linspace(0, len(some) - 1, min(PREDICTED, len(some))).astype(np.int64)
-    exact = _exact_outputs(problem, some, judged)
-    rows = some[judged]
+    step = max(-(-problem.n_rows // among), 1)
+    n_some = -(-problem.n_rows // step)
+    judged = np.linspace(0, n_some - 1, min(PREDICTED, n_some)).astype(np.int64)
+    exact = _exact_outputs(problem, slice(None, None, step), judged)
+    rows = judged * step
     scores = [_score(problem, rows, f) for f in (exact, problem.to_outputs(margins[rows], rows))]
     better = scores[0] - scores[1]
     if better < LEAST or (better < min(BETTER, OF_ERRORS * (1 - scores[1])) and cut < NEARLY_ALL):
@@ -74,7 +75,7 @@ def _exact_outputs(problem, some, judged):
     n_forms = sum(1 for _ in problem.rows.forms())  # by which C was divided
     ridge = 1 / (2 * n_forms * problem.C * _row_weights(problem)[some])
     norms = row_norms(X, squared=True)
-    n, step = min(NEAREST, len(some) - 1), max(NUMBERS // (4 * len(some)), 1)
+    n, step = min(NEAREST, X.shape[0] - 1), max(NUMBERS // (4 * X.shape[0]), 1)
     outputs = np.empty((len(judged), problem.n_outputs))
     for first in range(0, len(judged), step):
         part = judged[first : first + step]
