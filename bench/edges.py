@@ -50,7 +50,7 @@ class Watched:
 
 @contextmanager
 def metered(clock):
-    """A meter of what is called on one thread meanwhile: "work", "validation", "shift" and "certificate"."""
+    """A meter of what is called on one thread meanwhile: work, validation, shift, certificate, the look at the cut."""
     meter = Meter(clock)
     with mock.patch.multiple(_core, **{name: meter.timed("work", getattr(_core, name)) for name in VERBS}):
         steps = {name: partial(_watched, meter, getattr(_core, name)) for name in STEPS}
@@ -58,6 +58,7 @@ def metered(clock):
             "check_rows": meter.timed("validation", _model.check_rows),
             "choose_shift": meter.timed("shift", _model.choose_shift),
             "certify": meter.timed("certificate", _model.certify),
+            "warning_of": meter.timed("the look at what was cut", _model.warning_of),
         }
         with (
             mock.patch.multiple(_core, **steps),

@@ -4,7 +4,8 @@
 
 One thread and CPU time, but for part d: two threads and wall time, of the epoch alone. Else fitting is timed from the
 call to the fitted model: validation, shift and certificate included. Ours is timed several times and the least counts;
-the exact kernel, which takes longer, is timed once, in the same run.
+the exact kernel, which takes longer, is timed once, in the same run. Ours has unit rows, the default, and a named loss:
+"auto" is another one for two classes than for more.
 """
 
 import os
@@ -13,6 +14,7 @@ from functools import cache, cached_property
 from itertools import product
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
@@ -37,9 +39,9 @@ class Sizes:
 FULL = Sizes(rows=10**9, synthetic=1_100_000, repeats=5)
 QUICK = Sizes(rows=3000, synthetic=50_000, repeats=2)
 
-# Of the exact kernel on letter, by validation; ours has the best of them.
+# Of the exact kernel on letter, by validation.
 GRID_C, GRID_GAMMA = (1.0, 4.0, 16.0, 64.0), (0.25, 1.0, 4.0)
-LETTER = {"degree": 4, "gamma": 1.0, "C": 16.0, "loss": "squared_hinge", "tol": 0.2, "random_state": 0}
+LETTER = {"degree": 4, "gamma": 4.0, "C": 16.0, "loss": "squared_hinge", "tol": 0.2, "random_state": 0}
 TIMIT = {"degree": 3, "gamma": 1 / 78, "C": 1.0, "loss": "squared_hinge", "tol": 0.1, "random_state": 0}
 
 
@@ -59,8 +61,10 @@ class Bench(Timed):
         X, y = self.load("letter")
         X = X.astype(np.float64)
         for degree in (3, 4):
-            model = TaylorSVC(degree=degree, gamma=1.0, C=16.0, max_iter=1, random_state=0)
-            binary = TaylorSVC(degree=degree, gamma=1.0, C=16.0, max_iter=1, random_state=0)
+            # With a gamma that little is cut with: else each fit also looks at what an exact model would do, which is
+            # no part of an epoch.
+            model = TaylorSVC(degree=degree, gamma=0.25, C=16.0, loss="squared_hinge", max_iter=1, random_state=0)
+            binary = clone(model)
             classes = np.unique(y)
 
             def each(model=binary, classes=classes):
@@ -129,7 +133,8 @@ class Bench(Timed):
         """d: a set of the size of the paper's TIMIT (1.1 million x 39, 39 classes), degree 3, one epoch, 2 threads."""
         X, y = synthetic_phonemes(self.sizes.synthetic)
         n_threads = min(2, os.cpu_count() or 1)
-        model = TaylorSVC(degree=3, gamma=1 / 78, max_iter=1, random_state=0, n_jobs=n_threads, warm_start=True)
+        threads = {"n_jobs": n_threads, "warm_start": True}
+        model = TaylorSVC(degree=3, gamma=1 / 78, loss="hinge", max_iter=1, random_state=0, **threads)
         with threadpool_limits(limits=n_threads):
             peak = product_rate()
             quietly(model.fit, X, y)

@@ -4,6 +4,10 @@
 
 One thread. Ours is timed several times and the least counts; peers that take minutes are timed once, in the same run.
 Fitting is timed from the call to the fitted model: validation, shift and certificate included.
+
+Parts a to e have unit rows, the default: the stored features of e, too. The objectives of b and c are those that our
+model has in the exact kernel's problem, the upper end of the certificate's interval. Parts f to h have the features of
+the paper, normalize=False, for they have its settings; f also has what unit rows make of the same rows.
 """
 
 import sys
@@ -17,7 +21,7 @@ from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.linear_model import SGDClassifier
 from sklearn.svm import SVC, LinearSVC
 
-from taylorkern import TaylorFeatures, TaylorSVC
+from taylorkern import ApproximationWarning, TaylorFeatures, TaylorSVC
 
 from . import data
 from .run import Timed, run
@@ -25,6 +29,7 @@ from .table import Row
 
 EXACT = 0.35104  # the optimum of the exact kernel on Adult: C = 1, gamma = 1/80, without a bias
 ADULT = {"C": 1.0, "gamma": 1 / 80}
+PAPER = {"loss": "hinge", "normalize": False}
 
 
 @dataclass(frozen=True)
@@ -77,7 +82,7 @@ class Bench(Timed):
 
     def objective(self):
         """b: the objective of that model against the exact kernel's optimum."""
-        primal = self.ours[0].certificate_.primal
+        primal = exact_objective(self.ours[0])
         X, _ = self.load("adult")
         whole = X.shape[0] == 32561
         yield Row(
@@ -101,7 +106,7 @@ class Bench(Timed):
                     )
                     w, learned = self.once(lambda Z=Z, learn=learn: learn(Z, y))
                     primal = objective(w, (Z @ w) * y, ADULT["C"])
-                    near = primal <= 1.005 * model.certificate_.primal
+                    near = primal <= 1.005 * exact_objective(model)
                     print(f"   {name}: {made + learned:.2f} s, objective {primal:.5f}{'' if near else ', not near'}")
                     if near and made + learned < best:
                         best, best_name = made + learned, name
@@ -135,7 +140,7 @@ class Bench(Timed):
         # Rows as they are given, as TaylorFeatures takes them; and, for information, the shifted ones, which have fewer
         # nonzeros.
         for what, Z, judged in (("rows as given", X, True), ("our shifted rows", X.toarray() - optimum.shift_, False)):
-            Z = TaylorFeatures(degree=3, gamma=ADULT["gamma"]).fit(Z).transform(Z)
+            Z = TaylorFeatures(degree=3, gamma=ADULT["gamma"], normalize=True).fit(Z).transform(Z)
             seconds, epochs = self.liblinear(Z, y)
             yield Row(
                 "e",
@@ -159,24 +164,27 @@ class Bench(Timed):
         return self.seconds(fit=lambda: quietly(liblinear(epochs).fit, Z, y))["fit"], epochs
 
     def covertype(self):
-        """f: covertype, class 1 against the rest, C = 128, gamma = 1, degree 4: test error after 8 epochs."""
+        """f: covertype, class 1 against the rest, C = 128, degree 4: test error after 8 epochs of adagrad."""
         X, y, X_test, y_test = data.covertype_split(self.directory)
         n_rows = min(self.sizes.rows, X.shape[0])
         X, y = X[:n_rows], y[:n_rows]
-        model = TaylorSVC(C=128.0, gamma=1.0, degree=4, solver="adagrad", max_iter=8, random_state=0)
-        _, seconds = self.once(lambda: quietly(model.fit, X, y))
-        error = 100 * np.mean(model.predict(X_test) != y_test)
         whole = n_rows == 522911
-        yield Row(
-            "f", f"covertype, adagrad, {model.n_iter_} epochs, {seconds:.1f} s", "the paper, 100 epochs",
-            "% test error", error, 12.3, error, " %", at_most=12.3 if whole else None,
-        )  # fmt: skip
+        for what, settings, at_most in (
+            ("gamma 1", PAPER | {"gamma": 1.0}, 12.3), ("gamma 8, unit rows", {"gamma": 8.0}, 12),
+        ):  # fmt: skip
+            model = TaylorSVC(C=128.0, degree=4, solver="adagrad", max_iter=8, random_state=0, **settings)
+            _, seconds = self.once(lambda model=model: quietly(model.fit, X, y))
+            error = 100 * np.mean(model.predict(X_test) != y_test)
+            yield Row(
+                "f", f"covertype, {what}, {model.n_iter_} epochs, {seconds:.1f} s", "the paper, 100 epochs",
+                "% test error", error, 12.3, error, " %", at_most=at_most if whole else None,
+            )  # fmt: skip
 
     def mnist(self):
         """g: MNIST, 8 against the rest, gamma = 1/400, degree 2: test error."""
         X, y = self.load("mnist")
         X_test, y_test = data.load("mnist-test", self.directory)
-        model = TaylorSVC(**MNIST, shift=data.mnist_shift(X), random_state=0)
+        model = TaylorSVC(**MNIST, **PAPER, shift=data.mnist_shift(X), random_state=0)
         _, seconds = self.once(lambda: quietly(model.fit, X, y == 8))
         error = 100 * np.mean(model.predict(X_test) != (y_test == 8))
         whole = X.shape[0] == 60000
@@ -186,7 +194,7 @@ class Bench(Timed):
         )  # fmt: skip
 
     def large_C(self):
-        """h: large C, covertype as in f: objective and test error of each solver by epochs (no targets)."""
+        """h: large C, covertype, gamma = 1 as in f: objective and test error of each solver by epochs (no targets)."""
         X, y, X_test, y_test = data.covertype_split(self.directory)
         n_rows = min(self.sizes.rows, 100_000)
         X, y = X[:n_rows], y[:n_rows]
@@ -198,9 +206,8 @@ class Bench(Timed):
             ("adagrad", "squared_hinge"),
         ):
             for epochs in (1, 4, 16):
-                model = TaylorSVC(
-                    C=128.0, gamma=1.0, degree=4, solver=solver, loss=loss, max_iter=epochs, tol=1e-9, random_state=0
-                )
+                settings = PAPER | {"solver": solver, "loss": loss, "max_iter": epochs}
+                model = TaylorSVC(C=128.0, gamma=1.0, degree=4, tol=1e-9, random_state=0, **settings)
                 _, seconds = self.once(lambda model=model: quietly(model.fit, X, y))
                 certificate = model.certificate_
                 error = 100 * np.mean(model.predict(X_test) != y_test)
@@ -232,6 +239,11 @@ def with_tolerances():
         yield TaylorSVC(**ADULT, degree=3, tol=tol, random_state=0)
 
 
+def exact_objective(model):
+    """Of our model, in the exact kernel's problem: with unit rows its own objective is that of another kernel."""
+    return model.certificate_.exact_interval[1]
+
+
 def liblinear(epochs):
     """LIBLINEAR's dual coordinate descent, for a given number of epochs."""
     return LinearSVC(loss="hinge", C=ADULT["C"], fit_intercept=False, max_iter=epochs, tol=1e-9, random_state=0)
@@ -257,9 +269,10 @@ def objective(w, margins, C):
 
 
 def quietly(call, *arguments):
-    """Without the warning that it did not converge."""
+    """Without the warnings that it did not converge, and that much of the kernel was cut."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", ApproximationWarning)
         return call(*arguments)
 
 

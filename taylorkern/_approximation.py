@@ -15,12 +15,13 @@ from .certificate import residuals_of
 
 # The mean share that is cut, from which on it is looked at, and from which on hardly anything of the kernel is left.
 # Rows that are predicted, from so many others each, among so many. What their mean score has to be better by; where
-# that is less, by which share of what is missing; and by how much at least: enough where hardly anything is left.
+# that is less, by which share of what is missing; by how much at least: enough where hardly anything is left; and by
+# how many standard errors.
 CUT, NEARLY_ALL = 0.25, 0.95
 PREDICTED, NEAREST, AMONG = 400, 100, 20_000
 DUPLICATE = 1e-12  # less than 1, a kernel value of rows that are taken for the same
-NUMBERS = 2**18  # that are held at once: of rows, and of kernel values
-BETTER, OF_ERRORS, LEAST = 0.03, 0.5, 0.01
+NUMBERS, DENSE = 2**18, 2**20  # that are held at once: of rows, and of kernel values; and of rows with their zeros
+BETTER, OF_ERRORS, LEAST, ERRORS = 0.03, 0.5, 0.01, 2
 FEWEST = 100  # of fewer rows, scores tell little
 ROWS_OF_CELL, MOST_CELLS = 50, 1024
 
@@ -50,11 +51,17 @@ def warning_of(problem, margins):
     step = max(-(-problem.n_rows // among), 1)
     n_some = -(-problem.n_rows // step)
     judged = np.linspace(0, n_some - 1, min(PREDICTED, n_some)).astype(np.int64)
-    exact = _exact_outputs(problem, slice(None, None, step), judged)
     rows = judged * step
-    scores = [_score(problem, rows, f) for f in (exact, problem.to_outputs(margins[rows], rows))]
+    weight = _row_weights(problem)[rows]
+    ours = _scores(problem, rows, weight, problem.to_outputs(margins[rows], rows))
+    if np.average(ours, weights=weight) > 1 - LEAST:
+        return None
+    exact = _exact_outputs(problem, slice(None, None, step), judged)
+    each = np.array([_scores(problem, rows, weight, exact), ours])
+    scores, more = np.average(each, axis=1, weights=weight), each[0] - each[1]
     better = scores[0] - scores[1]
-    if better < LEAST or (better < min(BETTER, OF_ERRORS * (1 - scores[1])) and cut < NEARLY_ALL):
+    least = LEAST if cut > NEARLY_ALL else max(LEAST, min(BETTER, OF_ERRORS * (1 - scores[1])))
+    if better < max(least, ERRORS * more.std() / len(more) ** 0.5):
         return None
     what = "R2" if not problem.of_labels else "accuracy"
     return (
@@ -67,6 +74,8 @@ def warning_of(problem, margins):
 def _exact_outputs(problem, some, judged):
     """The outputs of kernel ridge regressions with the exact kernel, one for each judged row, on its neighbours."""
     X = problem.given[some].astype(np.float64, copy=False)
+    if is_csr(X) and X.shape[0] * X.shape[1] <= DENSE:
+        X = X.toarray()
     if not is_csr(X):
         X = X - X.mean(axis=0)  # so that distances are not lost in what all rows have in common
     gamma, targets = problem.expansion.gamma, problem.y[some].astype(np.float64)
@@ -75,17 +84,28 @@ def _exact_outputs(problem, some, judged):
     n_forms = sum(1 for _ in problem.rows.forms())  # by which C was divided
     ridge = 1 / (2 * n_forms * problem.C * _row_weights(problem)[some])
     norms = row_norms(X, squared=True)
-    n, step = min(NEAREST, X.shape[0] - 1), max(NUMBERS // (4 * X.shape[0]), 1)
+    n, step = min(NEAREST, X.shape[0] - 1), max(NUMBERS // (4 * max(X.shape[0], NEAREST**2)), 1)
     outputs = np.empty((len(judged), problem.n_outputs))
     for first in range(0, len(judged), step):
         part = judged[first : first + step]
         values = _gaussian(X[part], X, norms[part], norms, gamma)
         values[values >= 1 - DUPLICATE] = 0.0
-        for i, near in enumerate(np.argpartition(-values, n - 1, axis=1)[:, :n]):
-            K = _gaussian(X[near], X[near], norms[near], norms[near], gamma)
-            K[np.diag_indices(n)] += ridge[near]
-            outputs[first + i] = values[i, near] @ np.linalg.solve(K, targets[near])
+        near = np.argpartition(-values, n - 1, axis=1)[:, :n]
+        K = _kernels_of(X, near, norms, gamma)
+        K[:, np.arange(n), np.arange(n)] += ridge[near]
+        alpha = np.linalg.solve(K, targets[near])
+        outputs[first : first + step] = np.einsum("in,ink->ik", np.take_along_axis(values, near, axis=1), alpha)
     return outputs if problem.of_labels else outputs + problem.y[some].mean(axis=0)
+
+
+def _kernels_of(X, some, norms, gamma):
+    """The exact kernel within each line of some rows: [lines, n, n]."""
+    if is_csr(X):
+        return np.array([_gaussian(X[line], X[line], norms[line], norms[line], gamma) for line in some])
+    lines = X[some]
+    squares = norms[some]
+    distances = squares[:, :, None] + squares[:, None] - 2 * (lines @ lines.transpose(0, 2, 1))
+    return np.exp(-gamma * np.maximum(distances, 0.0))
 
 
 def _gaussian(X, Y, norms, other_norms, gamma):
@@ -99,15 +119,14 @@ def _row_weights(problem):
     return omega[np.arange(len(omega)), problem.y.argmax(axis=1)] if omega.shape[1] > 1 else omega[:, 0]
 
 
-def _score(problem, rows, f):
-    """The accuracy, or R2, of some rows with these outputs, by their weights."""
-    y, weight = problem.y[rows], _row_weights(problem)[rows]
+def _scores(problem, rows, weight, f):
+    """What each of some rows with these outputs adds to the mean that is the accuracy, or R2."""
+    y = problem.y[rows]
     if not problem.of_labels:
-        around = weight @ (y - np.average(y, axis=0, weights=weight)) ** 2
-        return float(np.mean(1 - (weight @ (f - y) ** 2) / np.where(around > 0, around, 1.0)))
+        around = np.average((y - np.average(y, axis=0, weights=weight)) ** 2, axis=0, weights=weight)
+        return np.mean(1 - (f - y) ** 2 / np.where(around > 0, around, 1.0), axis=1)
     one_class = problem.n_outputs > 1 and ((y > 0).sum(axis=1) == 1).all()
-    right = f.argmax(axis=1) == y.argmax(axis=1) if one_class else ((f > 0) == (y > 0)).mean(axis=1)
-    return float(np.average(right, weights=weight))
+    return 1.0 * (f.argmax(axis=1) == y.argmax(axis=1)) if one_class else ((f > 0) == (y > 0)).mean(axis=1)
 
 
 def _remedy(problem):

@@ -37,7 +37,8 @@ def curve(records, name, work, narrow=False, **settings):
     """The points of a curve with the paper's C and sigma^2, in order of cost; `narrow`: see sets.NARROW."""
     paper = TABLE1[name]
     sigma2 = paper.sigma2 / NARROW if narrow else paper.sigma2
-    chosen = pick(records, work=work, set=name, sigma2=sigma2, C=paper.C, scaling=None, seed=None, **settings)
+    settings = {"scaling": None, "seed": None, "normalize": None} | settings
+    chosen = pick(records, work=work, set=name, sigma2=sigma2, C=paper.C, **settings)
     return sorted(chosen, key=lambda record: record["cost"])
 
 
@@ -122,10 +123,10 @@ def bandwidth(records):
         )  # fmt: skip
 
 
-def sweep(records, work):
+def sweep(records, work, normalize=None):
     """The points of the sweep, from the least sigma^2 to the largest."""
     (rows,) = {record["rows"] for record in pick(records, work="neighbour")}
-    points = pick(records, work=work, rows=rows, **({"shift": None} if work == "taylor" else {}))
+    points = pick(records, work=work, rows=rows, normalize=normalize, **({"shift": None} if work == "taylor" else {}))
     return sorted(points, key=lambda point: point["sigma2"])
 
 

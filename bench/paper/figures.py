@@ -16,6 +16,7 @@ from .sets import NAMES, TABLE1
 plt.rcParams |= {"font.size": 8, "lines.markersize": 4, "lines.linewidth": 1}
 
 TAYLOR, FOURIER, EXACT = "tab:blue", "tab:red", "black"
+UNIT = {"tab:blue": "red", "tab:purple": "magenta", "tab:orange": "saddlebrown", "tab:cyan": "black"}  # beside each
 PANELS = (("cost", "primal"), ("cost", "error"), ("seconds", "primal"), ("seconds", "error"))
 LABELS = {"cost": "operations a row", "seconds": "seconds of training (CPU)", "features": "number of features"}
 OBJECTIVE, ERROR, KERNEL = "primal objective", "test error, %", "mean |K - K~|"
@@ -115,7 +116,7 @@ def lines(panel, records, key, style, colour, label):
 
 
 def beyond(records, path):
-    """Against cost and time: the paper's two curves in grey, and what the package adds."""
+    """Against cost and time: the paper's two curves, pale, and what the package adds; unit rows are dashed."""
     figure, panels = plt.subplots(4, 4, figsize=(13, 11))
     for column, name in enumerate(TABLE1):
         panels[0, column].set_title(NAMES[name])
@@ -128,10 +129,32 @@ def beyond(records, path):
             draw(panel, fourier, x, y, "s-", "lightpink", "Fourier")
             panel.axhline(exact[y], color=EXACT, label="exact kernel")
             for added, style, colour, label in additions(records, name, y):
-                draw(panel, added, x, y, style, colour, label)
+                draw(panel, [p for p in added if "normalize" not in p], x, y, style, colour, label)
+                unit = [in_exact(p) for p in added if "normalize" in p]
+                draw(panel, unit, x, y, style.replace("-", "--"), UNIT.get(colour), f"{label}, unit rows", hollow=True)
             name_axes(panel, x, y)
-    for column in range(4):
-        panels[1, column].legend(fontsize=6, framealpha=0.5)
+    entries = {}
+    for panel in figure.axes:
+        for line, label in zip(*panel.get_legend_handles_labels(), strict=True):
+            entries.setdefault(label, line)
+    # As wide as the page and above all panels: within them it would lie on the curves.
+    figure.legend(entries.values(), entries, loc="lower center", bbox_to_anchor=(0.5, 1), ncol=5, fontsize=8)
+    save(figure, path)
+
+
+def in_exact(point):
+    """Unit rows, with the objective that the same classifier has in the exact kernel's problem."""
+    return point | {"primal": point["high"]}
+
+
+def beyond_sigma(records, path):
+    """Cov1: the test error against sigma, with unit rows beside the paper's."""
+    figure, panel = plt.subplots(figsize=(4.5, 3))
+    by_sigma(panel, records)
+    points = sweep(records, "taylor", normalize=True)
+    panel.plot([sqrt(p["sigma2"]) for p in points], [p["error"] for p in points], "o--", color="tab:green")
+    labels = ("Taylor", "Fourier", "exact kernel", "1-NN", "Taylor, unit rows")
+    panel.legend(panel.get_lines(), labels, fontsize=7)
     save(figure, path)
 
 
@@ -147,14 +170,16 @@ def additions(records, name, y):
         cells = [r for r in mine if "n_cells" in r]
         yield [r for r in cells if r["rows"] == rows], "P-", "tab:orange", "cells, degree 3"
         others = [r for r in mine if r["rows"] != rows]
-        yield others, "*", "tab:red", "all rows, C = 128"
+        yield others, "*", "tab:cyan", "all rows, C = 128"
 
 
-def draw(panel, points, x, y, style, colour, label):
+def draw(panel, points, x, y, style, colour, label, hollow=False):
     """A curve, when it has points."""
     points = sorted(points, key=lambda point: point[x])
     if points:
-        panel.plot([p[x] for p in points], [p[y] for p in points], style, color=colour, label=label)
+        inside = {"markerfacecolor": "white"} if hollow else {}
+        inside |= {"markersize": 8} if style == "*" else {}
+        panel.plot([p[x] for p in points], [p[y] for p in points], style, color=colour, label=label, **inside)
 
 
 def name_axes(panel, x, y):
@@ -173,12 +198,12 @@ def bars(groups, path, ylabel):
 
 
 def save(figure, path):
-    """With 64 colours, which is a third of the size."""
+    """With 128 colours, which is a third of the size."""
     for panel in figure.axes:
         if panel.get_xscale() == "log":
             panel.xaxis.set_minor_formatter(NullFormatter())  # labels between powers of ten would overlap
     figure.tight_layout()
     buffer = BytesIO()
-    figure.savefig(buffer, dpi=80)
+    figure.savefig(buffer, dpi=80, bbox_inches="tight" if figure.legends else None)
     plt.close(figure)
-    Image.open(buffer).convert("RGB").quantize(64).save(path, optimize=True)
+    Image.open(buffer).convert("RGB").quantize(128, Image.Quantize.MAXCOVERAGE).save(path, optimize=True)

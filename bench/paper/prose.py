@@ -18,10 +18,15 @@ How to read it:
   feature as many as the row has nonzeros.
 - **Seconds** are CPU seconds on one thread: of ours from the call of `fit` to the model with its certificate, of random
   Fourier features the making of the features and LIBLINEAR's training.
-- **Taylor** curves have rows as they are, without any shift, as in the paper: `TaylorSVC(solver="dual")` to a relative
-  gap of 1e-3. **Fourier**: `RBFSampler` with seed 0 and `LinearSVC` without a bias. **Exact kernel**: `SVC` of
-  scikit-learn-intelex (of scikit-learn where that is missing). It has a bias of its own, which the paper's objective
-  has not: its optimum may be a little lower than that without. **Linear**: `LinearSVC` with a bias.
+- **Taylor** curves have rows as they are, without any shift, as in the paper: `TaylorSVC(solver="dual")` with
+  `normalize=False`, to a relative gap of 1e-3. **Fourier**: `RBFSampler` with seed 0 and `LinearSVC` without a bias.
+  **Exact kernel**: `SVC` of scikit-learn-intelex (of scikit-learn where that is missing). It has a bias of its own,
+  which the paper's objective has not: its optimum may be a little lower than that without. **Linear**: `LinearSVC` with
+  a bias.
+"""
+
+LATER = """\
+Run later than the rest of the page, on another machine: {machine}.
 """
 
 SIZES = """\
@@ -212,6 +217,20 @@ of long rows, a set of directions that adapts to the data; the cost has the proj
 around many centres; the cost has the distances to all centres in it, and is an upper bound, as rows have fewer
 nonzeros around their centre. The kernel is then another one (Gaussian within a cell, 0 across), so that its
 objectives are not shown.
+"""
+
+UNIT = """\
+*Unit rows*: each row's Taylor features divided by their norm, `normalize=True`, which is `TaylorSVC`'s default for the
+Gaussian kernel. All else on this page is with `normalize=False`, as in the paper, where a row far from the centre has
+next to no features. Dashed curves and hollow marks are the same models with unit rows. Their kernel is another one, so
+that training minimises another objective; what is shown is that of the exact kernel's problem, at the best scale of
+the same classifier: the upper end of the certificate's interval. Without unit rows it is what training minimises.
+"""
+
+UNIT_SIGMA = """\
+At its best sigma, Taylor has {taylor:.2f} % (sigma = {taylor_sigma:.3g}), with unit rows {unit:.2f} %
+({unit_sigma:.3g}), the exact kernel {exact:.2f} % ({exact_sigma:.3g}). At the least one they have {taylor_first:.2f},
+{unit_first:.2f} and {exact_first:.2f} %.
 """
 
 SHIFTED = """\

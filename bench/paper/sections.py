@@ -6,7 +6,7 @@ from statistics import median
 
 from . import figures, prose
 from .claims import NEAR, best, curve, curves_of, exact_of, least_cost, margins, objectives, pick, sweep
-from .parts import MNIST_EPOCHS
+from .parts import MNIST_EPOCHS, SWEPT
 from .sets import NAMES, NARROW, SCALING, TABLE1, TABLE2
 
 
@@ -316,9 +316,13 @@ def at_cost(records, name, bound):
 
 def beyond(records, folder, sizes):
     figures.beyond(records, folder / "beyond.png")
+    figures.beyond_sigma(records, folder / "beyond-sigma.png")
     lines = []
     for name, paper in TABLE1.items():
         for p in pick(records, work="taylor", set=name):
+            if p["rows"] == sizes.sweep:
+                continue
+            p = figures.in_exact(p) if "normalize" in p else p
             primal = "" if "n_cells" in p or p["C"] != paper.C else f"{p['primal']:.4f}"
             setting = f"C = {p['C']:g}, sigma^2 = {p['sigma2']:.3g}, {rows_of(p)}"
             lines.append(
@@ -335,12 +339,33 @@ def beyond(records, folder, sizes):
     head = ["set", "model", "setting", "operations a row", "objective", "test error, %", "seconds"]
     return "\n".join([
         image("beyond", "what the package adds, on the axes of the figures"), table(head, lines), prose.BEYOND,
-        "*How far it is from the paper.* " + distance(records),
+        prose.UNIT, unit_by_sigma(records, sizes), "*How far it is from the paper.* " + distance(records),
+    ])  # fmt: skip
+
+
+def unit_by_sigma(records, sizes):
+    """The sweep over sigma with unit rows beside the paper's."""
+    swept = {"taylor": sweep(records, "taylor"), "unit": sweep(records, "taylor", normalize=True)}
+    swept |= {work: sweep(records, work) for work in ("fourier", "exact")}
+    lines = [
+        [f"{sqrt(points[0]['sigma2']):.3g}", *(f"{point['error']:.2f}" for point in points)]
+        for points in zip(*swept.values(), strict=True)
+    ]
+    least = {work: min(points, key=lambda point: point["error"]) for work, points in swept.items()}
+    told = {work: point["error"] for work, point in least.items()}
+    told |= {f"{work}_first": points[0]["error"] for work, points in swept.items()}
+    told |= {f"{work}_sigma": sqrt(point["sigma2"]) for work, point in least.items()}
+    return "\n".join([
+        image("beyond-sigma", "Cov1: test error against sigma, with unit rows"),
+        f"Cov1, degree {SWEPT}, C = 3, {sizes.sweep:,} rows, without a shift: test error in percent against sigma:\n",
+        table(["sigma", "Taylor", "Taylor, unit rows", "Fourier", "exact kernel"], lines),
+        prose.UNIT_SIGMA.format(**told),
     ])  # fmt: skip
 
 
 def model_in_words(p):
     words = [f"degree {p['degree']}", "as in the paper" if p["shift"] is None else "shift"]
+    words += ["unit rows"] if "normalize" in p else []
     words += [p["solver"]] if "solver" in p else []
     words += [f"{p['n_axes']} axes"] if "n_axes" in p else []
     if "n_cells" in p:
@@ -360,7 +385,8 @@ def distance(records):
         ),
         prose.CENTRED,
     ]  # fmt: skip
-    axes = min((p for p in pick(records, work="taylor", set="mnist") if "n_axes" in p), key=lambda p: p["error"])
+    plain = pick(records, work="taylor", set="mnist", normalize=None)
+    axes = min((p for p in plain if "n_axes" in p), key=lambda p: p["error"])
     full = curves_of(records, "mnist")[0][-1]
     told.append(
         prose.AXES.format(
