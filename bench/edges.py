@@ -7,9 +7,11 @@ from contextlib import contextmanager
 from functools import partial
 from unittest import mock
 
-from taylorkern import _core, _model, _shift
-from taylorkern._problem import Problem
-from taylorkern._rows import Rows
+from taylorkern import _core
+from taylorkern._data.rows import Rows
+from taylorkern._model import estimator as _model
+from taylorkern._place import shift as _shift
+from taylorkern._train.problem import Problem
 
 VERBS = ("dot", "dot_in_order", "sort_rows", "add", "adapt", "gram", "weigh")
 STEPS = ("Dual", "Pegasos", "Adagrad")

@@ -20,8 +20,8 @@ import numpy as np
 from scipy import sparse
 
 from taylorkern import TaylorFeatures, TaylorOperator, TaylorSVC, _core, taylor_kernel
-from taylorkern._expansion import Expansion
-from taylorkern._rows import Rows, dot_rows
+from taylorkern._data.expansion import Expansion
+from taylorkern._data.rows import Rows, dot_rows
 
 from . import roofs
 from .svm import quietly

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from taylorkern._expansion import Expansion
+from taylorkern._data.expansion import Expansion
 
 from . import data
 from .peer import PEERS, SETS

@@ -76,7 +76,10 @@ class Bench:
 
     def beside(self, part, name, sets, **parameters):
         """The plan of a set, and what is measured."""
-        with patch("taylorkern._pace.perf_counter", self.clock), patch("taylorkern._train.perf_counter", self.clock):
+        with (
+            patch("taylorkern._plan.pace.perf_counter", self.clock),
+            patch("taylorkern._train.loop.perf_counter", self.clock),
+        ):
             yield from self._beside(part, name, sets, **parameters)
 
     def _beside(self, part, name, sets, **parameters):

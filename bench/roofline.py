@@ -18,8 +18,8 @@ from sklearn.base import clone
 from sklearn.svm import SVC, LinearSVC
 
 from taylorkern import TaylorFeatures, TaylorSVC
-from taylorkern._expansion import Expansion
-from taylorkern._memory import available_memory
+from taylorkern._data.expansion import Expansion
+from taylorkern._data.memory import available_memory
 
 from . import data, roofs
 from .edges import metered

@@ -4,12 +4,12 @@ import numpy as np
 from scipy import sparse
 
 from taylorkern import _core
-from taylorkern._expansion import Expansion, padded
-from taylorkern._loss import LABEL_LOSSES
-from taylorkern._problem import Problem
-from taylorkern._rows import Rows, dot_rows
-from taylorkern._shift import choose_shift
-from taylorkern._train import SOLVERS
+from taylorkern._data.expansion import Expansion, padded
+from taylorkern._data.rows import Rows, dot_rows
+from taylorkern._place.shift import choose_shift
+from taylorkern._train.loop import SOLVERS
+from taylorkern._train.loss import LABEL_LOSSES
+from taylorkern._train.problem import Problem
 
 BLOCK = 256  # dense rows whose margins are taken together
 

@@ -4,13 +4,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ._approximation import ApproximationWarning
-    from ._plan import plan
+    from ._model.approximation import ApproximationWarning
+    from ._model.files import load
+    from ._plan.plan import plan
     from .features import TaylorFeatures
     from .kernel import taylor_kernel
-    from .model_file import load
     from .operator import TaylorOperator
-    from .svm import TaylorSVC
+    from .svc import TaylorSVC
     from .svr import TaylorSVR
 
 __all__ = [
@@ -26,16 +26,16 @@ __all__ = [
 
 # Imported when they are first asked for: the command line needs few of them, and is to start quickly.
 _WHERE = {
-    "ApproximationWarning": "_approximation",
+    "ApproximationWarning": "_model.approximation",
     "TaylorFeatures": "features",
     "TaylorOperator": "operator",
-    "TaylorSVC": "svm",
+    "TaylorSVC": "svc",
     "TaylorSVR": "svr",
-    "load": "model_file",
-    "plan": "_plan",
+    "load": "_model.files",
+    "plan": "_plan.plan",
     "taylor_kernel": "kernel",
 }
-_MODULES = {"certificate", "features", "kernel", "model_file", "operator", "stream", "svm", "svr"}
+_MODULES = {"certificate", "features", "kernel", "operator", "stream", "svc", "svr"}
 
 
 def __getattr__(name):

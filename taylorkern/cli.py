@@ -13,7 +13,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from importlib import import_module
 from types import ModuleType
 
-from ._cli_arguments import parsers, with_weights
+from ._cli.arguments import parsers, with_weights
 
 OK, WRONG, USAGE, INTERRUPTED = 0, 1, 2, 130
 

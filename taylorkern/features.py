@@ -1,6 +1,6 @@
 """TaylorFeatures: the explicit feature map of a truncated kernel, as a scikit-learn transformer."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -10,13 +10,14 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from . import _core
-from ._check import check_rows, learn_columns
-from ._degree import BYTES, auto_degree, some_rows
-from ._expansion import Expansion, check_normalize, passes, resolve_gamma
-from ._memory import check_memory
-from ._rows import Rows
-from ._threads import check_jobs, share_out
-from .model_file import ModelFileMixin
+from ._data.checks import check_rows, learn_columns
+from ._data.expansion import Expansion, check_normalize, passes, resolve_gamma
+from ._data.memory import check_memory
+from ._data.rows import Rows
+from ._data.threads import check_jobs, share_out
+from ._model.degree import BYTES, auto_degree, some_rows
+from ._model.files import ModelFileMixin
+from ._model.names import monomial_name
 
 NAME_BYTES = 120  # of one feature name, about: the string and its place in the array
 
@@ -173,7 +174,7 @@ class TaylorFeatures(TransformerMixin, ModelFileMixin, BaseEstimator):
                 _core.expand(rows.core, expansion.features, first, last, slots[part], values[part], scratch)
 
         share_out(take, passes(indptr), n_jobs)
-        return _csr_type(given)((values, slots, indptr), shape=(rows.n_rows, expansion.n_slots))
+        return csr_type(given)((values, slots, indptr), shape=(rows.n_rows, expansion.n_slots))
 
     def estimate_cost(self, X):
         """What `transform(X)` will take, found without building anything.
@@ -291,12 +292,6 @@ class TaylorFeatures(TransformerMixin, ModelFileMixin, BaseEstimator):
         return tags
 
 
-def monomial_name(powers: Mapping[int, int], columns, times=" ") -> str:
-    """{0: 2, 3: 1} -> "x0^2 x3", by the names of the columns; the constant is "1"."""
-    factors = [f"{columns[j]}^{e}" if e > 1 else str(columns[j]) for j, e in sorted(powers.items())]
-    return times.join(factors) or "1"
-
-
 def _multisets(places, highest) -> Iterator[tuple[int, ...]]:
     """All multisets 0 <= j_1 <= ... <= j_places <= highest, in the order of their slots."""
     if places == 0:
@@ -326,7 +321,7 @@ def _index_type(expansion, nonzeros):
     return np.int32 if max(expansion.n_slots, nonzeros) <= np.iinfo(np.int32).max else np.int64
 
 
-def _csr_type(X):
+def csr_type(X):
     """Sparse array in, sparse array out; everything else as scikit-learn is configured."""
     if sparse.issparse(X):
         return sparse.csr_array if isinstance(X, sparse.sparray) else sparse.csr_matrix

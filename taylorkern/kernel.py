@@ -12,11 +12,11 @@ from scipy import sparse
 from scipy.special import gammainc, lambertw
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
-from ._check import check_rows
-from ._expansion import MAX_DEGREE, Expansion, _positive, canonical_kernel, check_degree, resolve_gamma
-from ._memory import check_memory
-from ._random import fixed_random_state
-from ._rows import Rows
+from ._data.checks import check_rows
+from ._data.expansion import MAX_DEGREE, Expansion, canonical_kernel, check_degree, check_positive, resolve_gamma
+from ._data.memory import check_memory
+from ._data.randomness import fixed_random_state
+from ._data.rows import Rows
 
 SERIES_BYTES = 2**24  # of temporary arrays
 
@@ -149,7 +149,7 @@ def residual(X, *, degree, gamma):
     >>> residual([[0.0, 0.0], [1.0, 1.0]], degree=3, gamma=0.5).round(4).tolist()
     [0.0, 0.1429]
     """
-    return gammainc(check_degree(degree) + 1, squared_norms(X, _positive("gamma", gamma)))
+    return gammainc(check_degree(degree) + 1, squared_norms(X, check_positive("gamma", gamma)))
 
 
 def taylor_bound(norm, other_norm, *, degree, gamma):
@@ -169,7 +169,7 @@ def taylor_bound(norm, other_norm, *, degree, gamma):
     bound : float or ndarray
     """
     r = check_degree(degree)
-    z = 2 * _positive("gamma", gamma) * np.multiply(norm, other_norm)
+    z = 2 * check_positive("gamma", gamma) * np.multiply(norm, other_norm)
     with np.errstate(divide="ignore", over="ignore"):
         return np.exp((r + 1) * np.log(z) - lgamma(r + 2))
 
@@ -208,7 +208,9 @@ def theorem1_bound(residuals, *, C=1.0):
         The second summand on the right. The objective itself never exceeds 1, so a bound beyond that says nothing.
     """
     residuals = np.asarray(residuals, dtype=np.float64)
-    return float(np.sqrt(_positive("C", C) * len(residuals)) * np.sqrt(residuals).mean()) if len(residuals) else 0.0
+    return (
+        float(np.sqrt(check_positive("C", C) * len(residuals)) * np.sqrt(residuals).mean()) if len(residuals) else 0.0
+    )
 
 
 def fourier_failure(epsilon, *, n_components, n_columns, radius, gamma):
@@ -232,7 +234,7 @@ def fourier_failure(epsilon, *, n_components, n_columns, radius, gamma):
     probability : float
         A bound on it: 2^8 d (R / (sigma epsilon))^2 exp(-D epsilon^2 / (4 (d + 2))), at most 1.
     """
-    ratio = 2 * _positive("gamma", gamma) * radius**2 / _positive("epsilon", epsilon) ** 2
+    ratio = 2 * check_positive("gamma", gamma) * radius**2 / check_positive("epsilon", epsilon) ** 2
     return float(min(1.0, 2**8 * n_columns * ratio * np.exp(-n_components * epsilon**2 / (4 * (n_columns + 2)))))
 
 
@@ -253,8 +255,8 @@ def fourier_bound(*, n_components, n_columns, radius, gamma, delta=0.05):
     if not 0 < delta < 1:
         raise ValueError(f"delta must lie between 0 and 1; got {delta!r}")
     # delta = a / y exp(-b y) with y = epsilon^2, so b y exp(b y) = a b / delta.
-    a = 2**8 * n_columns * 2 * _positive("gamma", gamma) * radius**2
-    b = _positive("n_components", n_components) / (4 * (n_columns + 2))
+    a = 2**8 * n_columns * 2 * check_positive("gamma", gamma) * radius**2
+    b = check_positive("n_components", n_components) / (4 * (n_columns + 2))
     return float(np.sqrt(lambertw(a * b / delta).real / b))
 
 
@@ -330,14 +332,14 @@ def kernel_error(X, *, degree, gamma, kernel="gaussian", normalize=False, n_pair
     gamma = resolve_gamma(gamma, X)
     expansion = Expansion(X.shape[1], degree=degree, gamma=gamma, kernel=kernel, normalize=normalize)
     exact_decay = 0.5 if normalize or expansion.kernel == "gaussian" else 0.0
-    _positive("n_pairs", n_pairs)
+    check_positive("n_pairs", n_pairs)
     random = fixed_random_state(random_state)
     norms = row_norms(X, squared=True).astype(np.float64) * expansion.scale**2
     total, squares, worst, done = 0.0, 0.0, 0.0, 0
     while done < n_pairs:
         n = min(n_pairs - done, 10_000)
         i, j = random.randint(X.shape[0], size=(2, n))
-        z = _pair_products(X, i, j) * expansion.scale**2
+        z = pair_products(X, i, j) * expansion.scale**2
         exact = np.exp(z - exact_decay * (norms[i] + norms[j]))
         errors = np.abs(exact - expansion.kernel_of(z, norms[i], norms[j]))
         total += errors.sum()
@@ -349,7 +351,7 @@ def kernel_error(X, *, degree, gamma, kernel="gaussian", normalize=False, n_pair
     return KernelError(float(mean), float(np.sqrt(variance / n_pairs)), worst, n_pairs)
 
 
-def _pair_products(X, i, j):
+def pair_products(X, i, j):
     """<x_i, x_j> for each pair."""
     if sparse.issparse(X):
         return np.asarray(X[i].multiply(X[j]).sum(axis=1), dtype=np.float64).ravel()

@@ -8,12 +8,12 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
 from . import _core
-from ._check import check_rows
-from ._expansion import BARE_TO_DEGREE, Expansion, check_normalize, resolve_gamma
-from ._memory import check_memory
-from ._reorder import Reordering, frequent_columns
-from ._rows import SORT_FROM, Rows
-from ._threads import check_jobs, share_out
+from ._data.checks import check_rows
+from ._data.expansion import BARE_TO_DEGREE, Expansion, check_normalize, resolve_gamma
+from ._data.memory import check_memory
+from ._data.reorder import Reordering, frequent_columns
+from ._data.rows import SORT_FROM, Rows
+from ._data.threads import check_jobs, share_out
 
 # Bytes of a table beyond those of the second cache: there it pays to give frequent columns a table of their own
 # (bench/features.py, part d: Adult at degree 3).

@@ -8,7 +8,6 @@ of such a file has a label and then pairs index:value with rising indices:
 What is not so is refused, with file, line and column.
 """
 
-import glob
 import io
 import os
 import sys
@@ -19,7 +18,8 @@ from itertools import pairwise
 import numpy as np
 
 from . import _core
-from ._expansion import CHUNK_ROWS, MAX_COLUMNS, check_count
+from ._data.expansion import CHUNK_ROWS, MAX_COLUMNS, check_count
+from ._stream.paths import files
 
 BLOCK = 2**18  # bytes of text that are read at once
 BATCH_BYTES = 2**24
@@ -35,9 +35,9 @@ __all__ = ["ShardFolder", "SvmlightFiles", "TableFiles", "iter_svmlight", "read_
 def __getattr__(name):
     if name not in ("ShardFolder", "TableFiles", "write_shards"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from . import _sources  # with scipy, which the reader below does without
+    from ._stream import sources  # with scipy, which the reader below does without
 
-    return getattr(_sources, name)
+    return getattr(sources, name)
 
 
 def read_svmlight(file, *, n_features=None, dtype=np.float64, zero_based="auto", multilabel=False):
@@ -244,10 +244,10 @@ class _Form:
 
     def rows(self, reader):
         """(X, y) of the rows that a reader has."""
-        from .features import _csr_type  # here, since it brings scipy and scikit-learn with it
+        from .features import csr_type  # here, since it brings scipy and scikit-learn with it
 
         entries, y, label_ptr = self.arrays(reader)
-        X = _csr_type(None)(entries, shape=(len(entries[2]) - 1, self.n_features))
+        X = csr_type(None)(entries, shape=(len(entries[2]) - 1, self.n_features))
         X.has_canonical_format = True
         if not self.multilabel:
             return X, y
@@ -321,22 +321,6 @@ def _opened(file):
             yield stream, os.fspath(file), 0 if packed else os.fstat(stream.fileno()).st_size
     else:
         raise TypeError(f"file must be a path, a binary file or bytes; got {type(file).__name__}")
-
-
-def files(source):
-    """The paths that a source names, and the files that it holds."""
-    if isinstance(source, list | tuple):
-        return [file for part in source for file in files(part)]
-    if hasattr(source, "read"):
-        return [source]
-    if not isinstance(source, str | os.PathLike):
-        raise TypeError(f"source must be a path, a binary file or a list of them; got {type(source).__name__}")
-    if isinstance(source, str) and glob.has_magic(source) and not os.path.exists(source):
-        paths = sorted(glob.glob(source))
-        if not paths:
-            raise FileNotFoundError(f"no file is named like {source!r}")
-        return paths
-    return [source]
 
 
 def _message(name, n_lines, block, at, problem):

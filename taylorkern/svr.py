@@ -8,10 +8,10 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from ._loss import NUMBER_LOSSES, regression_loss
-from ._model import TaylorModel, check_choice
-from ._observe import with_callbacks
-from ._stream_fit import StreamFit
+from ._model.estimator import TaylorModel, check_choice
+from ._model.observe import with_callbacks
+from ._stream.fit import StreamFit
+from ._train.loss import NUMBER_LOSSES, regression_loss
 
 
 class TaylorSVR(RegressorMixin, TaylorModel):

@@ -37,7 +37,7 @@ def pytest_collection_modifyitems(config, items):
 def threads_for_little_work():
     """As many threads as n_jobs says, even for the few rows of a test."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("taylorkern._problem.WORTH_THREADS", 0)
+        patch.setattr("taylorkern._train.problem.WORTH_THREADS", 0)
         yield
 
 

@@ -16,13 +16,13 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from taylorkern import TaylorSVC, TaylorSVR, _core, load
-from taylorkern._cells import Cells, Partition, choose_cells
-from taylorkern._expansion import Expansion
-from taylorkern._loss import LABEL_LOSSES
-from taylorkern._problem import Problem
-from taylorkern._rows import Rows
-from taylorkern._shift import Moved, shift_rows
-from taylorkern.certificate import Trained, certify, residuals_of
+from taylorkern._data.expansion import Expansion
+from taylorkern._data.rows import Rows
+from taylorkern._place.cells import Cells, Partition, choose_cells
+from taylorkern._place.shift import Moved, shift_rows
+from taylorkern._train.certificate import Trained, certify, residuals_of
+from taylorkern._train.loss import LABEL_LOSSES
+from taylorkern._train.problem import Problem
 
 REALS = [np.float32, np.float64]
 SOLVERS = ("dual", "pegasos", "adagrad")
@@ -571,7 +571,7 @@ def test_interrupted_models_are_those_of_the_last_whole_epoch(solver, monkeypatc
                 raise KeyboardInterrupt
 
     if solver == "adagrad":  # which runs to find its step size, too
-        monkeypatch.setattr("taylorkern._primal.SEARCH_FROM", 10**6)
+        monkeypatch.setattr("taylorkern._train.primal.SEARCH_FROM", 10**6)
         expected = clone(model).fit(X, score > 0)
     monkeypatch.setattr(_core, kind.__name__, Stopped)
     with pytest.raises(KeyboardInterrupt):

@@ -15,12 +15,12 @@ from scipy.special import gammainc, lambertw
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from taylorkern import TaylorFeatures, TaylorSVC, _core, taylor_kernel
-from taylorkern._check import check_rows
-from taylorkern._expansion import Expansion
-from taylorkern._loss import JOINT_LOSSES, LABEL_LOSSES, regression_loss
-from taylorkern._problem import Problem, Record
-from taylorkern._train import SOLVERS, train
-from taylorkern.certificate import FACTORS, THETAS, Certificate, Ends, Trained, certify, interrupted_certificate
+from taylorkern._data.checks import check_rows
+from taylorkern._data.expansion import Expansion
+from taylorkern._train.certificate import FACTORS, THETAS, Certificate, Ends, certify, interrupted_certificate
+from taylorkern._train.loop import SOLVERS, train
+from taylorkern._train.loss import JOINT_LOSSES, LABEL_LOSSES, regression_loss
+from taylorkern._train.problem import Problem, Record, Trained
 from taylorkern.kernel import residual, theorem1_bound
 
 LOSSES = reference.LABEL_LOSSES

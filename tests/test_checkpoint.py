@@ -10,7 +10,10 @@ import pytest
 from safetensors.numpy import load_file
 from scipy import sparse
 
-from taylorkern import TaylorSVC, TaylorSVR, _checkpoint, _chunks, _safetensors
+from taylorkern import TaylorSVC, TaylorSVR
+from taylorkern._model import checkpoint as _checkpoint
+from taylorkern._model import safetensors as _safetensors
+from taylorkern._stream import chunks as _chunks
 
 SOLVERS = ("dual", "pegasos", "adagrad")
 FILE = "checkpoint.safetensors"
@@ -363,7 +366,8 @@ KILLER = """
 import os, random, signal, sys, time, warnings
 from hashlib import sha256
 import numpy as np
-from taylorkern import TaylorSVC, _chunks
+from taylorkern import TaylorSVC
+from taylorkern._stream import chunks as _chunks
 from sklearn.exceptions import ConvergenceWarning
 
 warnings.simplefilter("ignore", ConvergenceWarning)

@@ -22,11 +22,11 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
 from taylorkern import TaylorFeatures, TaylorSVC, TaylorSVR, __version__, load
-from taylorkern import demo as demo_module
 from taylorkern import plan as make_plan
-from taylorkern._predictor import Predictor
+from taylorkern._cli import demo as demo_module
+from taylorkern._cli.demo import COLUMNS, demo, garden
+from taylorkern._model.predictor import Predictor
 from taylorkern.cli import main
-from taylorkern.demo import COLUMNS, demo, garden
 from taylorkern.stream import read_svmlight
 
 needs_matplotlib = pytest.mark.skipif(find_spec("matplotlib") is None, reason="needs matplotlib")
@@ -381,7 +381,7 @@ def test_a_training_that_was_stopped_goes_on_from_its_checkpoint(files, tmp_path
     ]
     arguments += [str(files / "two")]
     assert main([*arguments, str(tmp_path / "whole")]) == 0
-    from taylorkern._observe import Observer
+    from taylorkern._model.observe import Observer
 
     end_epoch, epochs = Observer.end_epoch, []
 
@@ -1050,12 +1050,12 @@ def test_ctrl_c_has_the_exit_code_130(files, monkeypatch, capsys, arguments):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    import taylorkern._cli_convert
-    import taylorkern._cli_train
+    import taylorkern._cli.convert
+    import taylorkern._cli.train
 
     monkeypatch.chdir(files)
     monkeypatch.setattr(demo_module, "demo", stop)
-    monkeypatch.setattr(taylorkern._cli_convert, "load", stop)
+    monkeypatch.setattr(taylorkern._cli.convert, "load", stop)
     monkeypatch.setattr(TaylorSVC, "fit", stop)
     assert main(arguments) == 130
     assert capsys.readouterr().err.splitlines()[-1].startswith("interrupted")

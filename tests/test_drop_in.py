@@ -17,7 +17,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 
 from taylorkern import TaylorFeatures, TaylorOperator, TaylorSVC, TaylorSVR, kernel, load, plan, taylor_kernel
-from taylorkern._expansion import ALIASES, Expansion
+from taylorkern._data.expansion import ALIASES, Expansion
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 # Two axes of four that vary alike, at degree 2: it is right that they are warned of.
@@ -181,7 +181,7 @@ def importance_by_hand(model):
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array, lambda X: X.astype(np.float32)])
 @pytest.mark.parametrize("kind", ["two", "three", "labels", "number", "numbers"])
 def test_column_importance_is_the_share_of_squared_weights(monkeypatch, settings, make, kind):
-    monkeypatch.setattr("taylorkern._monomials.CHUNK", 7)
+    monkeypatch.setattr("taylorkern._model.names.CHUNK", 7)
     X = rows(90, 5)
     X[:, 1] = X[:, 1] > 1  # columns are renumbered by how often they are not 0
     X[:, 3] = X[:, 3] > 0.5

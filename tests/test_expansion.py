@@ -9,7 +9,7 @@ import reference
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taylorkern._expansion import Expansion, resolve_gamma
+from taylorkern._data.expansion import Expansion, resolve_gamma
 from taylorkern.features import _multisets
 
 

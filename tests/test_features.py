@@ -19,8 +19,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from taylorkern import TaylorFeatures, _memory, taylor_kernel
-from taylorkern._expansion import passes
+from taylorkern import TaylorFeatures, taylor_kernel
+from taylorkern._data import memory as _memory
+from taylorkern._data.expansion import passes
 
 
 @parametrize_with_checks(

@@ -17,11 +17,12 @@ from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
 import taylorkern
-from taylorkern import TaylorSVC, TaylorSVR, _chunks, _core
-from taylorkern._chunks import Ahead, checked, chunks
-from taylorkern._dual import Dual
-from taylorkern._primal import Pegasos
-from taylorkern._problem import Problem
+from taylorkern import TaylorSVC, TaylorSVR, _core
+from taylorkern._stream import chunks as _chunks
+from taylorkern._stream.chunks import Ahead, checked, chunks
+from taylorkern._train.dual import Dual
+from taylorkern._train.primal import Pegasos
+from taylorkern._train.problem import Problem
 from taylorkern.stream import ShardFolder, SvmlightFiles, TableFiles, write_shards
 
 SOLVERS = ("dual", "pegasos", "adagrad")

@@ -23,10 +23,11 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import taylorkern
-from taylorkern import TaylorFeatures, TaylorSVC, TaylorSVR, _core, load, model_file
-from taylorkern._model_reader import FORMAT_VERSION, GONE
-from taylorkern._safetensors import DIGEST_AT, MAX_HEADER
-from taylorkern.model_file import ATTRIBUTES, KEY
+from taylorkern import TaylorFeatures, TaylorSVC, TaylorSVR, _core, load
+from taylorkern._model import files as model_file
+from taylorkern._model.files import ATTRIBUTES, KEY
+from taylorkern._model.reader import FORMAT_VERSION, GONE
+from taylorkern._model.safetensors import DIGEST_AT, MAX_HEADER
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -126,7 +127,7 @@ def equal(one, other):
         return list(one) == list(other) and all(equal(one[key], other[key]) for key in one)
     if isinstance(one, list | tuple):
         return len(one) == len(other) and all(map(equal, one, other))
-    if isinstance(one, taylorkern._expansion.Expansion):
+    if isinstance(one, taylorkern._data.expansion.Expansion):
         return equal(one.__reduce__()[1], other.__reduce__()[1])
     if hasattr(one, "__dict__"):
         return equal(vars(one), vars(other))
@@ -422,7 +423,7 @@ def test_tables_come_back_bit_for_bit(n_slots, n_outputs, dtype):
     random = np.random.default_rng(n_slots)
     model = TaylorSVR(degree=1, shift=None).fit(np.eye(2), np.ones((2, n_outputs)))
     model._expansion = model._expansion.grow(n_slots - 1) if n_slots > 1 else model._expansion
-    shape = (model._expansion.n_slots, taylorkern._problem.padded(n_outputs, dtype))
+    shape = (model._expansion.n_slots, taylorkern._train.problem.padded(n_outputs, dtype))
     for share in (0.0, 0.01, 0.9, 1.0):
         values = random.normal(size=shape).astype(dtype)
         values[random.uniform(size=shape) >= share] = 0
@@ -1024,7 +1025,7 @@ def test_a_small_file_cannot_hold_a_huge_table():
 
 def test_a_model_that_does_not_fit_is_refused(monkeypatch):
     data, model, _ = small_file()
-    monkeypatch.setattr("taylorkern._memory.available_memory", lambda: 100)
+    monkeypatch.setattr("taylorkern._data.memory.available_memory", lambda: 100)
     with pytest.raises(ValueError, match=f"a model of {model.n_slots_} monomials would take .* free on this machine"):
         from_bytes(data)
 
@@ -1069,7 +1070,7 @@ class Stopped(BaseException):
 
 
 @pytest.mark.parametrize("problem", [OSError("the disk is full"), KeyboardInterrupt(), Stopped()], ids=repr)
-@pytest.mark.parametrize("where", ["os.fsync", "os.replace", "taylorkern.model_file.write"])
+@pytest.mark.parametrize("where", ["os.fsync", "os.replace", "taylorkern._model.files.write"])
 @pytest.mark.parametrize("there", [True, False])
 def test_a_write_that_fails_changes_nothing(tmp_path, monkeypatch, where, problem, there):
     path = tmp_path / "model"

@@ -24,7 +24,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
-from taylorkern import TaylorFeatures, TaylorSVC, _rows
+from taylorkern import TaylorFeatures, TaylorSVC
+from taylorkern._data import rows as _rows
 
 KINDS = {
     "hinge": {"multi_class": "ovr", "loss": "hinge"},

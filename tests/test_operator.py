@@ -12,11 +12,12 @@ import reference
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, aslinearoperator, eigsh, lsmr, svds
 
-from taylorkern import TaylorFeatures, TaylorOperator, _core, _reorder
+from taylorkern import TaylorFeatures, TaylorOperator, _core
 from taylorkern import operator as operator_module
-from taylorkern._check import check_rows
-from taylorkern._expansion import Expansion
-from taylorkern._rows import Rows
+from taylorkern._data import reorder as _reorder
+from taylorkern._data.checks import check_rows
+from taylorkern._data.expansion import Expansion
+from taylorkern._data.rows import Rows
 
 MAKERS = [np.asarray, sparse.csr_matrix, sparse.csr_array, sparse.csc_array]
 
@@ -440,7 +441,7 @@ def test_results_do_not_depend_on_the_length_of_a_pass(monkeypatch):
         v, t = np.linspace(-1, 1, op.shape[1]), np.linspace(-1, 1, op.shape[0])
         forward, back = op @ v, op.H @ t
         with monkeypatch.context() as patch:
-            patch.setattr("taylorkern._rows.PASS_MONOMIALS", 300)
+            patch.setattr("taylorkern._data.rows.PASS_MONOMIALS", 300)
             op = TaylorOperator(make(data(n_rows=400)), degree=3, gamma=0.1)
             assert len(op._parts[0].passes) > 10
             assert np.array_equal(op @ v, forward)
@@ -450,7 +451,7 @@ def test_results_do_not_depend_on_the_length_of_a_pass(monkeypatch):
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("n_rows", [1, 400])
 def test_n_jobs_does_not_change_a_bit(monkeypatch, make, n_rows):
-    monkeypatch.setattr("taylorkern._rows.PASS_MONOMIALS", 300)
+    monkeypatch.setattr("taylorkern._data.rows.PASS_MONOMIALS", 300)
     X = make(data(n_rows=n_rows))
     one, *others = (TaylorOperator(X, degree=3, gamma=0.1, n_jobs=n_jobs) for n_jobs in (None, 2, 5, -1))
     random = np.random.default_rng(0)

@@ -29,7 +29,7 @@ from taylorkern import (
     plan,
     taylor_kernel,
 )
-from taylorkern._cells import choose_cells
+from taylorkern._place.cells import choose_cells
 from taylorkern.kernel import fourier_error, kernel_error, residual, theorem1_bound
 
 NORMALIZE = pytest.mark.parametrize("normalize", ["auto", False], ids=["unit", "paper"])

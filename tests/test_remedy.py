@@ -8,7 +8,8 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 
-from taylorkern import TaylorSVC, TaylorSVR, _memory
+from taylorkern import TaylorSVC, TaylorSVR
+from taylorkern._data import memory as _memory
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 MIB = 2**20

@@ -18,12 +18,13 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from taylorkern import TaylorSVC, TaylorSVR, _rotation, load
+from taylorkern import TaylorSVC, TaylorSVR, load
 from taylorkern._core import MAX_DENSE_COLUMNS
-from taylorkern._expansion import Expansion
-from taylorkern._predictor import Predictor
-from taylorkern._rotation import Rotation, choose_rotation
-from taylorkern.certificate import _whole_products, residuals_of
+from taylorkern._data.expansion import Expansion
+from taylorkern._model.predictor import Predictor
+from taylorkern._place import rotation as _rotation
+from taylorkern._place.rotation import Rotation, choose_rotation
+from taylorkern._train.certificate import _whole_products, residuals_of
 
 SOLVERS = ("dual", "pegasos", "adagrad")
 FORMS = (np.asarray, sparse.csr_array)

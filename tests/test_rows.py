@@ -20,11 +20,11 @@ from taylorkern import (
     _rows,
     taylor_kernel,
 )
-from taylorkern._check import check_rows
-from taylorkern._expansion import Expansion
-from taylorkern._memory import available_memory, check_memory
-from taylorkern._rows import Rows, dot_rows
-from taylorkern._threads import Shares, cut_evenly
+from taylorkern._data.checks import check_rows
+from taylorkern._data.expansion import Expansion
+from taylorkern._data.memory import available_memory, check_memory
+from taylorkern._data.rows import Rows, dot_rows
+from taylorkern._data.threads import Shares, cut_evenly
 from taylorkern.kernel import kernel_error, residual, taylor_operations
 
 X0 = np.zeros((4, 5))

@@ -17,11 +17,11 @@ from scipy import sparse
 from scipy.optimize import minimize_scalar
 
 from taylorkern import _core
-from taylorkern._check import check_rows
-from taylorkern._expansion import Expansion
-from taylorkern._problem import padded
-from taylorkern._rows import Rows
-from taylorkern._shift import Shift
+from taylorkern._data.checks import check_rows
+from taylorkern._data.expansion import Expansion
+from taylorkern._data.rows import Rows
+from taylorkern._place.shift import Shift
+from taylorkern._train.problem import padded
 
 REALS = [np.float32, np.float64]
 KERNELS = list(reference.all_kernels(1))
@@ -1611,7 +1611,7 @@ class TestBoundary:
 MISUSE = """
 import numpy as np
 from taylorkern import _core
-from taylorkern._expansion import Expansion
+from taylorkern._data.expansion import Expansion
 
 features = Expansion(3, degree=2, gamma=1.0).features
 rows = _core.Rows(np.ones(12), np.tile(np.arange(3, dtype=np.int32), 4), np.arange(0, 15, 3), 3, 3)

@@ -19,7 +19,8 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from taylorkern import ApproximationWarning, TaylorFeatures, TaylorSVC, _memory
+from taylorkern import ApproximationWarning, TaylorFeatures, TaylorSVC
+from taylorkern._data import memory as _memory
 from taylorkern.kernel import residual
 
 LOSSES = ("hinge", "squared_hinge", "log_loss")
@@ -1133,7 +1134,7 @@ def test_mismatched_lengths_are_refused():
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("settings", [{}, {"shift": None}, {"n_cells": 3}, {"n_cells": 3, "n_partitions": 2}])
 def test_more_rows_than_are_kept_to_count_monomials(make, settings, monkeypatch):
-    monkeypatch.setattr("taylorkern._model.SAMPLE", 8)
+    monkeypatch.setattr("taylorkern._model.estimator.SAMPLE", 8)
     X = np.random.default_rng(0).normal(size=(60, 3))
     model = TaylorSVC(gamma=0.1, degree=2, random_state=0, **settings).fit(make(X), X[:, 0] * X[:, 1] > 0)
     assert len(model.top_monomials(3)) == 3
@@ -1255,7 +1256,7 @@ def test_memory_limit_counts_the_shifted_rows(monkeypatch):
     X = np.random.default_rng(0).normal(1.0, 1.0, size=(20_000, 20))
     y = np.arange(20_000) % 2
     limit = 4_000_000  # enough for what training keeps of each row; X takes 3.2 MB
-    monkeypatch.setattr("taylorkern.svm.TaylorSVC._problem", lambda *args, **kwargs: 1 / 0)  # once all is checked
+    monkeypatch.setattr("taylorkern.svc.TaylorSVC._problem", lambda *args, **kwargs: 1 / 0)  # once all is checked
     with pytest.raises(ZeroDivisionError):
         TaylorSVC(degree=1, shift=None, memory_limit=limit).fit(X, y)
     with pytest.raises(ValueError, match="allowed by memory_limit"):

@@ -24,7 +24,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR, LinearSVR
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from taylorkern import TaylorFeatures, TaylorSVR, _rows
+from taylorkern import TaylorFeatures, TaylorSVR
+from taylorkern._data import rows as _rows
 
 LOSSES = {
     "epsilon_insensitive": lambda e, epsilon: np.maximum(0, np.abs(e) - epsilon),

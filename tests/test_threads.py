@@ -9,7 +9,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from taylorkern._threads import MOST_REST, REST, TRIAL, Shares, Team, share_out
+from taylorkern._data.threads import MOST_REST, REST, TRIAL, Shares, Team, share_out
 
 
 def all_taken(n_jobs, n=200):
@@ -75,7 +75,7 @@ def test_an_error_in_any_thread_reaches_the_caller_when_all_have_stopped(where):
 
 FORKED = """
 import os, sys
-from taylorkern._threads import share_out
+from taylorkern._data.threads import share_out
 done = []
 share_out(done.extend, iter(range(100)), 3)
 pid = os.fork()
@@ -103,7 +103,7 @@ class Steps:
         self.training, self.block, self.alone = self, 8, False
         self.seconds_alone, self.seconds_together = 1.0, lambda n: 0.6
         self.taken, self.now, self.everyone = [], 0.0, threading.Barrier(team.n, timeout=10)
-        monkeypatch.setattr("taylorkern._threads.perf_counter", lambda: self.now)
+        monkeypatch.setattr("taylorkern._data.threads.perf_counter", lambda: self.now)
 
     def run(self, first, last, me=0):
         if not self.alone:

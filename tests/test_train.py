@@ -22,14 +22,19 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
-from taylorkern import TaylorFeatures, TaylorSVC, _dual, _observe, _primal, _rows, _train
-from taylorkern._check import check_rows
-from taylorkern._dual import Dual, dual_start
-from taylorkern._expansion import Expansion
-from taylorkern._loss import JOINT_LOSSES, LABEL_LOSSES, regression_loss
-from taylorkern._memory import zeros
-from taylorkern._problem import Problem, padded
-from taylorkern._threads import Team
+from taylorkern import TaylorFeatures, TaylorSVC
+from taylorkern._data import rows as _rows
+from taylorkern._data.checks import check_rows
+from taylorkern._data.expansion import Expansion
+from taylorkern._data.memory import zeros
+from taylorkern._data.threads import Team
+from taylorkern._model import observe as _observe
+from taylorkern._train import dual as _dual
+from taylorkern._train import loop as _train
+from taylorkern._train import primal as _primal
+from taylorkern._train.dual import Dual, dual_start
+from taylorkern._train.loss import JOINT_LOSSES, LABEL_LOSSES, regression_loss
+from taylorkern._train.problem import Problem, padded
 
 LOSSES = {
     "hinge": lambda v: np.maximum(0, 1 - v),
@@ -355,11 +360,11 @@ def test_equal_seeds_give_equal_bits(data, solver, loss):
 @slow
 def test_n_jobs_does_not_change_a_bit(data, solver, worth_parts, trials, monkeypatch):
     if not trials:
-        monkeypatch.setattr("taylorkern._threads.Team._try", lambda self, state, first, last: first)
-    monkeypatch.setattr("taylorkern._threads.MISLED", 0.0)
-    monkeypatch.setattr("taylorkern._threads.REST", 1)
-    monkeypatch.setattr("taylorkern._problem.WORTH_THREADS", 1)
-    monkeypatch.setattr("taylorkern._problem.WORTH_PARTS", worth_parts)
+        monkeypatch.setattr("taylorkern._data.threads.Team._try", lambda self, state, first, last: first)
+    monkeypatch.setattr("taylorkern._data.threads.MISLED", 0.0)
+    monkeypatch.setattr("taylorkern._data.threads.REST", 1)
+    monkeypatch.setattr("taylorkern._train.problem.WORTH_THREADS", 1)
+    monkeypatch.setattr("taylorkern._train.problem.WORTH_PARTS", worth_parts)
     X, y = DATA[data](2000)
     model = TaylorSVC(**SETTINGS[data], solver=solver, max_iter=3, random_state=0)
     one = clone(model).fit(X, y)
@@ -389,9 +394,9 @@ def test_rows_that_are_little_work_are_left_to_one_thread(monkeypatch):
     X, y = DATA["sparse"](200)
     model = TaylorSVC(degree=3, gamma=0.1, n_jobs=2, max_iter=2, random_state=0)
     sizes = []
-    monkeypatch.setattr("taylorkern._problem.Team", lambda n: sizes.append(n) or Team(n))
+    monkeypatch.setattr("taylorkern._train.problem.Team", lambda n: sizes.append(n) or Team(n))
     for worth in (1, 10**9):
-        monkeypatch.setattr("taylorkern._problem.WORTH_THREADS", worth)
+        monkeypatch.setattr("taylorkern._train.problem.WORTH_THREADS", worth)
         for solver in SOLVERS:
             clone(model).set_params(solver=solver).fit(X, y)
     assert sizes == [2, 2, 2, 1, 1, 1]

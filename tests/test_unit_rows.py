@@ -21,9 +21,9 @@ from taylorkern import (
     _core,
     taylor_kernel,
 )
-from taylorkern._check import check_rows
-from taylorkern._expansion import Expansion
-from taylorkern._rows import Rows
+from taylorkern._data.checks import check_rows
+from taylorkern._data.expansion import Expansion
+from taylorkern._data.rows import Rows
 from taylorkern.kernel import kernel_error
 
 REALS = [np.float32, np.float64]

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from taylorkern import _core
-from taylorkern._check import check_rows
-from taylorkern._expansion import Expansion
-from taylorkern._rows import Rows
+from taylorkern._data.checks import check_rows
+from taylorkern._data.expansion import Expansion
+from taylorkern._data.rows import Rows
 
 REALS = [np.float32, np.float64]
 COLUMNS = {1: 37, 2: 37, 3: 21, 4: 13, 5: 9, 6: 8}  # by degree: a few thousand monomials each

@@ -1,0 +1,1 @@
+"""Rows that C can trust: checked, counted, walked."""

@@ -1,0 +1,1 @@
+"""The estimators: what they share, their files, names and checks."""

@@ -1,0 +1,1 @@
+"""What is done to rows before they are expanded: shifts, cells, rotations."""

@@ -1,0 +1,1 @@
+"""What degrees would cost, before anything is trained."""

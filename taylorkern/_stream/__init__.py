@@ -1,0 +1,1 @@
+"""Training on what comes batch by batch."""

@@ -1,0 +1,1 @@
+"""The problem that is trained, its solvers and their loop."""
