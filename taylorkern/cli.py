@@ -1,7 +1,7 @@
 """The command line: `taylorkern plan | train | predict | info | convert | demo`. See docs/command-line.md.
 
 A command is a function that takes the parsed options, in a module that is imported when the command is chosen; its
-arguments are in _cli_arguments.py. What goes wrong it raises: `Usage` for a wrong command line, a ValueError or an
+arguments are in _cli/arguments.py. What goes wrong it raises: `Usage` for a wrong command line, a ValueError or an
 OSError for wrong data.
 """
 
