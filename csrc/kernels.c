@@ -50,9 +50,8 @@ static void copy_below(double *gram, int64_t n, int64_t first)
 #define square_root_float sqrtf
 #include "simd.h"
 #include "walk.inc"
-#include "short.inc"
+#include "tables.inc"
 #include "load.inc"
-#include "lanes.inc"
 #include "dot.inc"
 #include "add.inc"
 #include "adapt.inc"
@@ -68,9 +67,8 @@ static void copy_below(double *gram, int64_t n, int64_t first)
 #define square_root_double sqrt
 #include "simd.h"
 #include "walk.inc"
-#include "short.inc"
+#include "tables.inc"
 #include "load.inc"
-#include "lanes.inc"
 #include "dot.inc"
 #include "add.inc"
 #include "adapt.inc"
