@@ -135,7 +135,7 @@ static inline int tk_lanes(const tk_rows *rows, int32_t width)
 
 static inline int64_t tk_total(const tk_sizes *z)
 {
-    return z->x + z->offset + 2 * z->value + z->slot + z->g + z->sums + z->constant;
+    return z->x + z->offset + z->value + z->slot + z->g + z->sums + z->constant;
 }
 
 #endif
