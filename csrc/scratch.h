@@ -22,7 +22,7 @@ enum {
 /* Where the table of one place begins, behind that of none, which has one entry. */
 enum { ONE_PLACE = (1 + SLACK + 15) / 16 * 16 };
 
-/* Bytes of the parts of a pass's scratch; see load.inc. */
+/* Bytes of the parts of a pass's scratch; see load.h. */
 typedef struct {
     int64_t x, offset, value, slot, g, sums, constant;
     int64_t

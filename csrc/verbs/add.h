@@ -94,9 +94,9 @@ static FORCE_INLINE void NAME(add_one)(const NAME(walker) *w, void *verb, int64_
     v->u[slot] += *scale;
 }
 
-#include "add_tables.inc"
+#include "add_tables.h"
 
-/* One table, LANES rows; as in dot.inc. */
+/* One table, LANES rows; as in dot.h. */
 
 static FORCE_INLINE void NAME(add_one_dense)(const NAME(walker) *w, void *verb, int64_t slot, const real *scale)
 {

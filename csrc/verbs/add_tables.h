@@ -1,5 +1,5 @@
 /* add with several tables: vectors of them at a time, up to SLAB vectors in a walk, of which those whose coefficients
- * are all zero are left out. Included by add.inc. */
+ * are all zero are left out. Included by add.h. */
 
 /* The vectors from table `begin` on in which a coefficient of the n rows is not zero; for each a bit for each such row.
  * Returns where the next slab begins. */
@@ -71,10 +71,10 @@ static NOINLINE void NAME(add_wide)(const NAME(add_verb) *v, const uint32_t *off
         switch (2 * n + (rest != 0)) {
 #define TK_CASE(N)                                                                                                     \
     case 2 * N:                                                                                                        \
-        NAME(add_vectors)(u, v, g, offset, value, suffix, N, 0, 0);                                             \
+        NAME(add_vectors)(u, v, g, offset, value, suffix, N, 0, 0);                                                    \
         break;                                                                                                         \
     case 2 * N + 1:                                                                                                    \
-        NAME(add_vectors)(u, v, g, offset, value, suffix, N, 1, rest);                                          \
+        NAME(add_vectors)(u, v, g, offset, value, suffix, N, 1, rest);                                                 \
         break;
             TK_CASE(1) TK_CASE(2) TK_CASE(3) TK_CASE(4)
 #undef TK_CASE

@@ -7,7 +7,8 @@
  * p - 1 places over 0..t-1; twice, in front of those of p - 2 places; and so on. Each of these stretches is the
  * beginning of a table that is there already, times a factor.
  *
- * Runs are written past their end, by whole vectors: what comes next overwrites that, and there is room behind the last.
+ * Runs are written past their end, by whole vectors: what comes next overwrites that, and there is room behind the
+ * last.
  */
 
 /* to[k] = factor * from[k] for k < n, and up to SLACK entries more: both have room for that. */

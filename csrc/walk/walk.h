@@ -20,11 +20,11 @@
  * taken by whole vectors.
  *
  * The metric: an entry of a table that is all constant, in p places, has the value constant[p]; and a coordinate that
- * comes up for the e-th time, within an entry or along a suffix, multiplies by repeat[e], where repeat[1] = 1. Only where
- * a table begins does neither know of the other: an entry that uses t itself, after a suffix whose lowest coordinate is
- * t. So a suffix goes with entries that use 0..t-1 only; then t takes one place more, and one more, each time with a
- * factor of its own and with a smaller table, until no place is left. Under a bare map all factors are 1, and a suffix
- * takes all entries that use 0..t at once.
+ * comes up for the e-th time, within an entry or along a suffix, multiplies by repeat[e], where repeat[1] = 1. Only
+ * where a table begins does neither know of the other: an entry that uses t itself, after a suffix whose lowest
+ * coordinate is t. So a suffix goes with entries that use 0..t-1 only; then t takes one place more, and one more, each
+ * time with a factor of its own and with a smaller table, until no place is left. Under a bare map all factors are 1,
+ * and a suffix takes all entries that use 0..t at once.
  */
 
 /* The row or rows under the walk. Sparse: one lane. Dense: several, coord[t] = t, and offset[k] would be k. */

@@ -1,4 +1,4 @@
-/* dot with several tables. Included by dot.inc. */
+/* dot with several tables. Included by dot.h. */
 
 /* One row: a monomial is multiplied with all of its slot, vectors of tables at a time. */
 
@@ -64,10 +64,10 @@ static NOINLINE void NAME(dot_wide)(real *sums, const real *u, int64_t width, co
         switch (2 * n + (rest != 0)) {
 #define TK_CASE(N)                                                                                                     \
     case 2 * N:                                                                                                        \
-        NAME(dot_vectors)(sums + g * VLEN, u + g * VLEN, width, offset, value, suffix, N, 0, 0);                \
+        NAME(dot_vectors)(sums + g * VLEN, u + g * VLEN, width, offset, value, suffix, N, 0, 0);                       \
         break;                                                                                                         \
     case 2 * N + 1:                                                                                                    \
-        NAME(dot_vectors)(sums + g * VLEN, u + g * VLEN, width, offset, value, suffix, N, 1, rest);             \
+        NAME(dot_vectors)(sums + g * VLEN, u + g * VLEN, width, offset, value, suffix, N, 1, rest);                    \
         break;
             TK_CASE(1) TK_CASE(2) TK_CASE(3) TK_CASE(4) TK_CASE(5) TK_CASE(6) TK_CASE(7) TK_CASE(8)
 #undef TK_CASE

@@ -5,7 +5,7 @@ typedef struct {
     real *x;          /* [max_nonzeros + 1][lanes], and SLACK more */
     uint32_t *offset; /* sparse: [room] */
     real *value;      /* sparse: [room]; dense: [lanes][LANE_STRIDE] */
-    uint32_t *slot;   /* sparse: see adapt.inc */
+    uint32_t *slot;   /* sparse: see adapt.h */
     real *g;          /* likewise */
     int64_t room;
     real *sums;     /* dense: [lanes] */
@@ -31,87 +31,6 @@ static NAME(scratch) NAME(carve)(void *memory, int lanes, int64_t max_nonzeros)
     at += z.sums;
     c.constant = (real *)at;
     return c;
-}
-
-/* The sum of n squares (scale * x)^2. In several sums: one addition need not wait for another. */
-static double NAME(sum_of_squares)(double scale, const real *x, int64_t n)
-{
-    double sum[8] = {0}, rest = 0;
-    int64_t j = 0;
-    for (; j + 8 <= n; j += 8)
-        for (int k = 0; k < 8; k++)
-            sum[k] += scale * x[j + k] * (scale * x[j + k]);
-    for (; j < n; j++)
-        rest += scale * x[j] * (scale * x[j]);
-    return ((sum[0] + sum[4]) + (sum[1] + sum[5])) + ((sum[2] + sum[6]) + (sum[3] + sum[7])) + rest;
-}
-
-/* The numbers of the row that is stored at i, and how many they are. */
-static FORCE_INLINE const real *NAME(stored_row)(const tk_rows *rows, int64_t i, int64_t *n)
-{
-    const int64_t first = rows->indptr ? rows->indptr[i] : i * rows->n_columns;
-    *n = rows->indptr ? rows->indptr[i + 1] - first : rows->n_columns;
-    return (const real *)rows->data + first;
-}
-
-/* The factor of the row that is stored at i and is far out: its squares may be beyond a double. */
-static NOINLINE tk_factor NAME(far_factor)(const tk_rows *rows, const tk_map *map, int64_t i)
-{
-    int64_t n;
-    const real *values = NAME(stored_row)(rows, i, &n);
-    double largest = 0, sum = 0;
-    for (int64_t k = 0; k < n; k++)
-        largest = fmax(largest, fabs((double)values[k]));
-    const int exponent = ilogb(largest);
-    for (int64_t k = 0; k < n; k++) {
-        const double x = ldexp((double)values[k], -exponent);
-        sum += x * x;
-    }
-    int of_scale;
-    const double scale = frexp(map->scale, &of_scale);
-    return tk_far_factor(map, scale * scale * sum, exponent + of_scale);
-}
-
-/* The factor of the row that is stored at i: known, or from its n values times `scale`, and what its columns that have
- * no number add to their squares. Where it underflows all features are zero; the row is then emptied, so that 0 * inf
- * never is. */
-static FORCE_INLINE tk_factor NAME(row_factor)(const tk_rows *rows, const tk_map *map, int64_t i, double scale,
-                                               const real *values, int64_t n)
-{
-    tk_factor f = {1, 1, map->scale};
-    if (!map->unit && map->decay == 0)
-        return f;
-    if (rows->factor && rows->factor[i] != 0) {
-        f.s = (double)(real)rows->factor[i];
-        return f;
-    }
-    double t = NAME(sum_of_squares)(scale, values, n);
-    if (!map->unit) {
-        t += rows->beyond ? map->scale * map->scale * rows->beyond[i] : 0;
-        f.s = (double)(real)exp(-map->decay * t);
-        return f;
-    }
-    const double e = tk_unit_norm(map, t);
-    if (!(e <= FAR_FROM))
-        return NAME(far_factor)(rows, map, i);
-    f.s = e > 0 ? 1 / sqrt(e) : 0;
-    return f;
-}
-
-/* The same from the values as they are stored. */
-static tk_factor NAME(stored_factor)(const tk_rows *rows, const tk_map *map, int64_t i)
-{
-    int64_t n;
-    const real *values = NAME(stored_row)(rows, i, &n);
-    return NAME(row_factor)(rows, map, i, map->scale, values, n);
-}
-
-static void NAME(factors)(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, double *s)
-{
-    for (int64_t i = first; i < last; i++) {
-        const tk_factor f = NAME(stored_factor)(rows, map, tk_stored(rows, i));
-        s[i - first] = f.shrink == 1 ? f.s : 0;
-    }
 }
 
 /* What a row in lane b makes of its constants: p of them count as constant[p] shrink^p. */
@@ -218,8 +137,8 @@ static FORCE_INLINE int32_t NAME(load_nonzeros)(const tk_rows *rows, int64_t i, 
 }
 
 /* The same of a row that is far out. */
-static NOINLINE void NAME(load_far)(const tk_rows *rows, int64_t i, double scale, const NAME(scratch) *c, int32_t *coord,
-                                    real *x)
+static NOINLINE void NAME(load_far)(const tk_rows *rows, int64_t i, double scale, const NAME(scratch) *c,
+                                    int32_t *coord, real *x)
 {
     NAME(load_nonzeros)(rows, i, (real)scale, c, coord, x);
 }
@@ -235,9 +154,9 @@ static FORCE_INLINE void NAME(begin_row)(NAME(walker) *w, const tk_map *map, int
     NAME(place_tables)(w, c->room, highest);
 }
 
-/* Row i by its nonzeros. Their coordinates are the offsets of the table of one place. With `heads`, the verb knows about
- * w->head. Coordinates from `end` on count in s(x) only: tables and walk go without them, and are otherwise as they
- * would be with them. */
+/* Row i by its nonzeros. Their coordinates are the offsets of the table of one place. With `heads`, the verb knows
+ * about w->head. Coordinates from `end` on count in s(x) only: tables and walk go without them, and are otherwise as
+ * they would be with them. */
 static FORCE_INLINE void NAME(load_sparse)(const tk_rows *rows, const tk_map *map, const int bare, const int heads,
                                            int64_t i, int32_t end, const NAME(scratch) *c, NAME(walker) *w)
 {
@@ -267,8 +186,8 @@ static FORCE_INLINE void NAME(load_sparse)(const tk_rows *rows, const tk_map *ma
 
 /* Row i into a lane: all columns, zeros too, as x and, one behind the other, from column[1] on. A lane without a row
  * (i < 0) has s = 0 and adds nothing. */
-static FORCE_INLINE void NAME(load_lane)(const tk_rows *rows, int64_t i, int lanes, int b,
-                                         const NAME(scratch) *c, NAME(walker) *w, real *column)
+static FORCE_INLINE void NAME(load_lane)(const tk_rows *rows, int64_t i, int lanes, int b, const NAME(scratch) *c,
+                                         NAME(walker) *w, real *column)
 {
     const int32_t d = rows->n_columns;
     const real *data = rows->data;

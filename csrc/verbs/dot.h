@@ -129,7 +129,7 @@ static FORCE_INLINE void NAME(dot_one)(const NAME(walker) *w, void *verb, int64_
     v->sum += *scale * v->u[slot];
 }
 
-#include "dot_tables.inc"
+#include "dot_tables.h"
 
 /* One table, LANES rows. */
 
@@ -276,8 +276,7 @@ static FORCE_INLINE void NAME(dot_tables)(const NAME(dot_call) *call, const int 
     for (int64_t i = call->first; i < call->last; i += verb.n_rows, out += verb.n_rows * width) {
         verb.u = (const real *)call->table->values + tk_base(rows, i) * width;
         if (walk_dense)
-            verb.n_rows = NAME(load_dense)(rows, call->map, i, call->last, parts->tops[parts->n],
-                                           MATRIX_LANES, &c, &w);
+            verb.n_rows = NAME(load_dense)(rows, call->map, i, call->last, parts->tops[parts->n], MATRIX_LANES, &c, &w);
         else
             NAME(load_sparse)(rows, call->map, bare, 0, i, parts->tops[parts->n], &c, &w);
         if (!walk_dense)
