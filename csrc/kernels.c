@@ -5,10 +5,10 @@
 #include <math.h>
 #include <stddef.h>
 
-#include "factor.h"
 #include "kernels.h"
 #include "loss.h"
 #include "scratch.h"
+#include "walk/factor.h"
 
 /* A function for bare maps and one for others. They are not inlined: compilers do better with each kind of rows and
  * maps by itself than with one function for all. */
@@ -48,16 +48,16 @@ static void copy_below(double *gram, int64_t n, int64_t first)
 #define TK_IS_FLOAT 1
 #define NAME(x) x##_float
 #define square_root_float sqrtf
-#include "simd.h"
-#include "walk.inc"
-#include "short.inc"
-#include "load.inc"
-#include "lanes.inc"
-#include "dot.inc"
-#include "add.inc"
-#include "adapt.inc"
-#include "expand.inc"
-#include "gram.inc"
+#include "vec/vec.h"
+#include "walk/walk.h"
+#include "walk/tables.h"
+#include "walk/row_factor.h"
+#include "walk/load.h"
+#include "verbs/dot.h"
+#include "verbs/add.h"
+#include "verbs/adapt.h"
+#include "verbs/expand.h"
+#include "verbs/gram.h"
 #undef real
 #undef TK_IS_FLOAT
 #undef NAME
@@ -66,17 +66,17 @@ static void copy_below(double *gram, int64_t n, int64_t first)
 #define TK_IS_FLOAT 0
 #define NAME(x) x##_double
 #define square_root_double sqrt
-#include "simd.h"
-#include "walk.inc"
-#include "short.inc"
-#include "load.inc"
-#include "lanes.inc"
-#include "dot.inc"
-#include "add.inc"
-#include "adapt.inc"
-#include "expand.inc"
-#include "gram.inc"
-#include "nearest.inc"
+#include "vec/vec.h"
+#include "walk/walk.h"
+#include "walk/tables.h"
+#include "walk/row_factor.h"
+#include "walk/load.h"
+#include "verbs/dot.h"
+#include "verbs/add.h"
+#include "verbs/adapt.h"
+#include "verbs/expand.h"
+#include "verbs/gram.h"
+#include "data/nearest.h"
 #include "sweep.inc"
 
 /* Some vectors at once, so that none waits for another. */

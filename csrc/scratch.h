@@ -12,7 +12,6 @@ enum {
     MATRIX_LANES = 32,     /* with several tables, which are too large to be read for each eight rows */
     SLAB = 64,             /* vectors of tables that are added to in one walk */
     SPARSE_ENTRIES = 1024, /* the tables of a sparse row: 8 or 12 bytes an entry, within the first cache */
-    KEPT_PLACES = 3,       /* what the metric makes of the entries of such tables, of 2 .. places: kept for all rows */
     STEPS = 1024,          /* of a sparse row, that AdaGrad takes together */
     DENSE_BYTES = 1 << 16, /* the tables of LANES lanes together */
     /* Entries from one lane's tables to the next one's: a constant, so that one register addresses all lanes; and not a
@@ -23,9 +22,9 @@ enum {
 /* Where the table of one place begins, behind that of none, which has one entry. */
 enum { ONE_PLACE = (1 + SLACK + 15) / 16 * 16 };
 
-/* Bytes of the parts of a pass's scratch; see load.inc. */
+/* Bytes of the parts of a pass's scratch; see load.h. */
 typedef struct {
-    int64_t x, offset, value, kept, slot, g, sums, constant;
+    int64_t x, offset, value, slot, g, sums, constant;
     int64_t
         room; /* entries of a row's tables: up to one place always fits, more as long as they stay below the limits */
 } tk_sizes;
@@ -63,10 +62,9 @@ static inline tk_sizes tk_sizes_of(int lanes, int64_t max_nonzeros, int64_t real
     const int64_t limit = dense ? DENSE_BYTES / (LANES * real_bytes) : SPARSE_ENTRIES;
     tk_sizes z;
     z.room = one_place > limit ? one_place : limit;
-    z.x = tk_aligned(places * lanes * real_bytes);
+    z.x = tk_aligned((places * lanes + SLACK) * real_bytes);
     z.offset = dense ? 0 : tk_aligned(z.room * 4);
-    z.value = tk_aligned((dense ? (lanes + 1) * (int64_t)LANE_STRIDE : z.room) * real_bytes);
-    z.kept = dense ? 0 : tk_aligned(2 * (KEPT_PLACES - 1) * (z.room + SLACK) * real_bytes);
+    z.value = tk_aligned((dense ? lanes * (int64_t)LANE_STRIDE : z.room) * real_bytes);
     z.slot = dense ? 0 : tk_aligned((STEPS + SLACK) * 4);
     z.g = dense ? 0 : tk_aligned((STEPS + SLACK) * real_bytes);
     z.sums = tk_aligned(lanes * real_bytes);
@@ -137,7 +135,7 @@ static inline int tk_lanes(const tk_rows *rows, int32_t width)
 
 static inline int64_t tk_total(const tk_sizes *z)
 {
-    return z->x + z->offset + 2 * z->value + z->kept + z->slot + z->g + z->sums + z->constant;
+    return z->x + z->offset + z->value + z->slot + z->g + z->sums + z->constant;
 }
 
 #endif

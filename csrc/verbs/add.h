@@ -13,28 +13,24 @@ typedef struct {
     unsigned rows[SLAB]; /* the rows that have coefficients in it, as bits */
 } NAME(add_verb);
 
-static NOINLINE void NAME(add_suffix)(real *u, const uint32_t *offset, const real *value, const real *again,
-                                      const NAME(suffix) *suffix, int64_t from)
+static NOINLINE void NAME(add_suffix)(real *u, const uint32_t *offset, const real *value, const NAME(suffix) *suffix,
+                                      int64_t from)
 {
     const real a = suffix->scale[0];
-    const int64_t to = suffix->to, end = suffix->end;
-    int64_t k = from;
+    const int64_t n = suffix->n;
     u += suffix->base;
-    for (; k < to; k++)
+    for (int64_t k = from; k < n; k++)
         u[offset[k]] += a * value[k];
-    for (; k < end; k++)
-        u[offset[k]] += a * again[k];
 }
 
 /* Slots of different suffixes are different, so the order of these updates does not matter. */
-static NOINLINE void NAME(add_group)(real *u, const uint32_t *offset, const real *value, const real *again,
-                                     const NAME(suffix) *suffix, int64_t from)
+static NOINLINE void NAME(add_group)(real *u, const uint32_t *offset, const real *value, const NAME(suffix) *suffix,
+                                     int64_t from)
 {
     real *u0 = u + suffix[0].base, *u1 = u + suffix[1].base, *u2 = u + suffix[2].base, *u3 = u + suffix[3].base;
     const real a0 = suffix[0].scale[0], a1 = suffix[1].scale[0], a2 = suffix[2].scale[0], a3 = suffix[3].scale[0];
-    const int64_t to0 = suffix[0].to, to1 = suffix[1].to, to2 = suffix[2].to, to3 = suffix[3].to, end = suffix[3].end;
     int64_t k = from;
-    for (; k < to0; k++) {
+    for (; k < suffix[0].n; k++) {
         const uint32_t o = offset[k];
         const real x = value[k];
         const real y0 = u0[o] + a0 * x, y1 = u1[o] + a1 * x, y2 = u2[o] + a2 * x, y3 = u3[o] + a3 * x;
@@ -43,49 +39,35 @@ static NOINLINE void NAME(add_group)(real *u, const uint32_t *offset, const real
         u2[o] = y2;
         u3[o] = y3;
     }
-    for (; k < to1; k++) {
+    for (; k < suffix[1].n; k++) {
         const uint32_t o = offset[k];
-        const real x = value[k];
-        const real y0 = u0[o] + a0 * again[k], y1 = u1[o] + a1 * x, y2 = u2[o] + a2 * x, y3 = u3[o] + a3 * x;
-        u0[o] = y0;
+        const real x = value[k], y1 = u1[o] + a1 * x, y2 = u2[o] + a2 * x, y3 = u3[o] + a3 * x;
         u1[o] = y1;
         u2[o] = y2;
         u3[o] = y3;
     }
-    for (; k < to2; k++) {
+    for (; k < suffix[2].n; k++) {
         const uint32_t o = offset[k];
-        const real x = value[k], y1 = u1[o] + a1 * again[k], y2 = u2[o] + a2 * x, y3 = u3[o] + a3 * x;
-        u1[o] = y1;
+        const real y2 = u2[o] + a2 * value[k], y3 = u3[o] + a3 * value[k];
         u2[o] = y2;
         u3[o] = y3;
     }
-    for (; k < to3; k++) {
-        const uint32_t o = offset[k];
-        const real y2 = u2[o] + a2 * again[k], y3 = u3[o] + a3 * value[k];
-        u2[o] = y2;
-        u3[o] = y3;
-    }
-    for (; k < end; k++)
-        u3[offset[k]] += a3 * again[k];
+    for (; k < suffix[3].n; k++)
+        u3[offset[k]] += a3 * value[k];
 }
 
-/* One by one at the end: a vector of which a part is written would hold up the next one that is read. */
-static FORCE_INLINE void NAME(add_stretch)(real *u, real a, const real *value, int64_t from, int64_t to)
+/* The first entries of a suffix, whose offsets are their numbers. One by one at the end: a vector of which a part is
+ * written would hold up the next one that is read. */
+static NOINLINE void NAME(add_head)(real *u, const real *value, const NAME(suffix) *suffix, int64_t head)
 {
-    int64_t k = from;
-    for (; k + VLEN <= to; k += VLEN)
+    const int64_t n = suffix->n < head ? suffix->n : head;
+    const real a = suffix->scale[0];
+    int64_t k = 0;
+    u += suffix->base;
+    for (; k + VLEN <= n; k += VLEN)
         v_store(u + k, v_fma(v_set1(a), v_load(value + k), v_load(u + k)));
-    for (; k < to; k++)
+    for (; k < n; k++)
         u[k] += a * value[k];
-}
-
-/* The first entries of a suffix, whose offsets are their numbers. */
-static NOINLINE void NAME(add_head)(real *u, const real *value, const real *again, const NAME(suffix) *suffix,
-                                    int64_t head)
-{
-    const int64_t end = suffix->end < head ? suffix->end : head, to = suffix->to < end ? suffix->to : end;
-    NAME(add_stretch)(u + suffix->base, suffix->scale[0], value, 0, to);
-    NAME(add_stretch)(u + suffix->base, suffix->scale[0], again, to, end);
 }
 
 static FORCE_INLINE void NAME(add_suffixes)(const NAME(walker) *w, void *verb, int p, const NAME(suffix) *suffix, int n)
@@ -95,14 +77,14 @@ static FORCE_INLINE void NAME(add_suffixes)(const NAME(walker) *w, void *verb, i
     const uint32_t *offset = w->offset + w->at[p];
     const int64_t head = NAME(head_of)(w, p);
     for (int g = 0; head && g < n; g++)
-        NAME(add_head)(v->u, value, w->again, &suffix[g], head);
-    if (suffix[n - 1].end <= head)
+        NAME(add_head)(v->u, value, &suffix[g], head);
+    if (suffix[n - 1].n <= head)
         return;
     if (n == GROUP)
-        NAME(add_group)(v->u, offset, value, w->again, suffix, head);
+        NAME(add_group)(v->u, offset, value, suffix, head);
     else
         for (int g = 0; g < n; g++)
-            NAME(add_suffix)(v->u, offset, value, w->again, &suffix[g], head);
+            NAME(add_suffix)(v->u, offset, value, &suffix[g], head);
 }
 
 static FORCE_INLINE void NAME(add_one)(const NAME(walker) *w, void *verb, int64_t slot, const real *scale)
@@ -112,23 +94,25 @@ static FORCE_INLINE void NAME(add_one)(const NAME(walker) *w, void *verb, int64_
     v->u[slot] += *scale;
 }
 
-#include "add_tables.inc"
+#include "add_tables.h"
 
-/* One table, LANES rows; as in dot.inc. */
+/* One table, LANES rows; as in dot.h. */
 
 static FORCE_INLINE void NAME(add_one_dense)(const NAME(walker) *w, void *verb, int64_t slot, const real *scale)
 {
     NAME(add_verb) *v = verb;
+    real sum = v->u[slot];
     (void)w;
     for (int b = 0; b < LANES; b++)
-        v->u[slot] += scale[b];
+        sum += scale[b];
+    v->u[slot] = sum;
 }
 
-/* u[slot[g] + k] += sum_b a[g][b] value[b][k] by[k] for n suffixes and some vectors of k, or the first rest of one: one
- * row after the other, so that it does not matter which of them are taken together. What comes behind the rest may be
- * any numbers, and is not stored. */
+/* u[slot[g] + k] += sum_b a[g][b] value[b][k] for n suffixes and some vectors of k, or the first rest of one: one row
+ * after the other, so that it does not matter which of them are taken together. What comes behind the rest may be any
+ * numbers, and is not stored. */
 static FORCE_INLINE void NAME(add_vectors_dense)(real *u, const int64_t *slot, V (*a)[LANES], const int n,
-                                                 const real *value, const V *by, int64_t k, const int vectors, int rest)
+                                                 const real *value, int64_t k, const int vectors, int rest)
 {
     V sum[DENSE_GROUP][2];
     UNROLL for (int g = 0; g < n; g++) UNROLL
@@ -137,8 +121,6 @@ static FORCE_INLINE void NAME(add_vectors_dense)(real *u, const int64_t *slot, V
     UNROLL for (int b = 0; b < LANES; b++) UNROLL
         for (int j = 0; j < vectors; j++) {
             V x = v_load(value + b * LANE_STRIDE + k + j * VLEN);
-            if (by)
-                x = v_mul(x, *by);
             v_keep(x);
             UNROLL for (int g = 0; g < n; g++)
                 sum[g][j] = v_fma(a[g][b], x, sum[g][j]);
@@ -179,7 +161,7 @@ static FORCE_INLINE int64_t NAME(add_run_dense)(real *u, const int64_t *slot, V 
     int64_t k = from;
     V sum[DENSE_GROUP];
     for (; n == 1 && k + 2 * VLEN <= to; k += 2 * VLEN)
-        NAME(add_vectors_dense)(u, slot, a, n, value, NULL, k, 2, 0);
+        NAME(add_vectors_dense)(u, slot, a, n, value, k, 2, 0);
     if (k + VLEN > to)
         return k;
     UNROLL for (int g = 0; g < n; g++)
@@ -190,42 +172,33 @@ static FORCE_INLINE int64_t NAME(add_run_dense)(real *u, const int64_t *slot, V 
     return k + VLEN;
 }
 
-/* n suffixes, each of which is longer than the one before: they share what is loaded of the rows as far as they reach.
- */
-static FORCE_INLINE void NAME(add_some_dense)(NAME(add_verb) *v, const real *value, const real *ratio,
-                                              const NAME(suffix) *suffix, const int n)
+/* n suffixes share what is loaded of the rows as far as they reach. */
+static FORCE_INLINE void NAME(add_some_dense)(NAME(add_verb) *v, const real *value, const NAME(suffix) *suffix,
+                                              const int n)
 {
     V a[DENSE_GROUP][LANES];
-    int64_t slot[DENSE_GROUP], from = 0;
+    int64_t slot[DENSE_GROUP], k = 0;
     UNROLL for (int g = 0; g < n; g++) {
         slot[g] = suffix[g].base;
         UNROLL for (int b = 0; b < LANES; b++)
             a[g][b] = v_set1(suffix[g].scale[b]);
     }
     UNROLL for (int g = 0; g < n; g++) {
-        const int64_t end = suffix[g].end;
-        from = NAME(add_run_dense)(v->u, slot + g, a + g, n - g, value, from, ratio ? suffix[g].to : end);
-        for (int64_t k = from; ratio && k < end; k += VLEN) {
-            const int rest = end - k < VLEN ? (int)(end - k) : 0;
-            const V by = NAME(ratios_at)(ratio, &suffix[g], k, rest);
-            NAME(add_vectors_dense)(v->u, slot + g, a + g, 1, value, &by, k, 1, rest);
-        }
-        if (!ratio && from < end)
-            NAME(add_vectors_dense)(v->u, slot + g, a + g, 1, value, NULL, from, 1, (int)(end - from));
+        k = NAME(add_run_dense)(v->u, slot + g, a + g, n - g, value, k, suffix[g].n);
+        if (k < suffix[g].n)
+            NAME(add_vectors_dense)(v->u, slot + g, a + g, 1, value, k, 1, (int)(suffix[g].n - k));
     }
 }
 
 static FORCE_INLINE void NAME(add_suffixes_dense)(const NAME(walker) *w, void *verb, int p, const NAME(suffix) *suffix,
                                                   int n)
 {
-    const real *value = w->value + w->at[p], *ratio = w->ratio;
-    if (n == DENSE_GROUP && !ratio)
-        NAME(add_some_dense)(verb, value, NULL, suffix, DENSE_GROUP);
-    else if (n == DENSE_GROUP)
-        NAME(add_some_dense)(verb, value, ratio, suffix, DENSE_GROUP);
+    const real *value = w->value + w->at[p];
+    if (n == DENSE_GROUP)
+        NAME(add_some_dense)(verb, value, suffix, DENSE_GROUP);
     else
         for (int g = 0; g < n; g++)
-            NAME(add_some_dense)(verb, value, ratio, suffix + g, 1);
+            NAME(add_some_dense)(verb, value, suffix + g, 1);
 }
 
 /* The arguments of tk_add_part. */
@@ -247,7 +220,7 @@ static FORCE_INLINE void NAME(add_sparse)(const NAME(add_call) *call, const int 
     const tk_map *map = call->map;
     const int64_t first = call->first, last = call->last;
     const NAME(scratch) c = NAME(carve)(call->memory, 1, rows->max_nonzeros);
-    NAME(walker) w = {.kept = {0}};
+    NAME(walker) w = {.placed = 0};
     NAME(add_verb) verb = {.width = 1};
     const int32_t top = call->top, end = call->end;
     const real *t = call->t;
@@ -271,15 +244,16 @@ static FORCE_INLINE void NAME(add_dense)(const NAME(add_call) *call, const int b
     const tk_map *map = call->map;
     const int64_t first = call->first, last = call->last;
     const NAME(scratch) c = NAME(carve)(call->memory, LANES, rows->n_columns);
-    NAME(walker) w = {.kept = {0}};
+    NAME(walker) w = {.placed = 0};
     NAME(add_verb) verb = {.width = 1};
     const int32_t top = call->top, end = call->end;
     const real *t = call->t;
     real *table = call->table->values;
-    NAME(begin_lanes)(rows, map, first, last, &c, &w);
+    for (int64_t i = first; i < last && i < first + LANES; i++)
+        NAME(fetch_lane)(rows, tk_stored(rows, i));
     for (int64_t i = first, n; i < last; i += n, t += n) {
         verb.u = table + tk_base(rows, i);
-        n = NAME(load_lanes)(rows, i, last, end, &c, &w);
+        n = NAME(load_dense)(rows, map, i, last, end, LANES, &c, &w);
         for (int b = 0; b < n; b++)
             w.s[b] *= t[b];
         NAME(walk)(&w, visit, &verb, top, end);
@@ -295,13 +269,13 @@ static FORCE_INLINE void NAME(add_tables)(const NAME(add_call) *call, const int 
     const int walk_dense = rows->walk_dense, lanes = walk_dense ? MATRIX_LANES : 1;
     const NAME(scratch) c = NAME(carve)(call->memory, lanes, walk_dense ? rows->n_columns : rows->max_nonzeros);
     const int32_t width = call->table->width;
-    NAME(walker) w = {.kept = {0}};
+    NAME(walker) w = {.placed = 0};
     NAME(add_verb) verb = {.width = width, .t = call->t, .n_rows = 1};
     for (int64_t i = call->first; i < call->last; i += verb.n_rows, verb.t += verb.n_rows * (int64_t)width) {
         int32_t from = call->top, to = call->end;
         verb.u = (real *)call->table->values + tk_base(rows, i) * width;
         if (walk_dense)
-            verb.n_rows = NAME(load_dense)(rows, call->map, bare, i, call->last, MATRIX_LANES, &c, &w);
+            verb.n_rows = NAME(load_dense)(rows, call->map, i, call->last, call->end, MATRIX_LANES, &c, &w);
         else
             NAME(load_sparse)(rows, call->map, bare, 0, i, call->end, &c, &w);
         NAME(find_places)(&w, &from, &to);

@@ -11,7 +11,7 @@ typedef struct {
     uint32_t *slot; /* [STEPS + SLACK]: slots, all different, counted from origin on */
     real *g;        /* [STEPS + SLACK]: their gradients */
     int64_t n_steps, origin;
-    NAME(add_verb) slab; /* several tables: which vectors of them, as in add.inc */
+    NAME(add_verb) slab; /* several tables: which vectors of them, as in add.h */
 } NAME(adapt_verb);
 
 /* Takes them. Runs are short, so they are put together first: all vectors are whole. */
@@ -75,45 +75,30 @@ static FORCE_INLINE void NAME(adapt_vector)(real *u, real *h, V eta, V g, int re
     NAME(store_vector)(u, v_add(NAME(load_vector)(u, rest), step), rest);
 }
 
-/* The slots base + k, from <= k < to: whole vectors at once, what is left with the steps of other runs. */
-static FORCE_INLINE void NAME(adapt_head)(NAME(adapt_verb) *v, int64_t base, real a, const real *value, int64_t from,
-                                          int64_t to)
+/* The slots base + k, k < n: whole vectors at once, what is left with the steps of other runs. */
+static FORCE_INLINE void NAME(adapt_head)(NAME(adapt_verb) *v, int64_t base, real a, const real *value, int64_t n)
 {
     static const uint32_t behind[2 * SLACK] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-    int64_t k = from;
-    for (; k + VLEN <= to; k += VLEN)
+    int64_t k = 0;
+    for (; k + VLEN <= n; k += VLEN)
         NAME(adapt_vector)(v->u + base + k, v->h + base + k, v_set1(v->eta), v_mul(v_set1(a), v_load(value + k)), 0);
-    NAME(adapt_stretch)(v, base + k, a, behind, value + k, to - k);
+    NAME(adapt_stretch)(v, base + k, a, behind, value + k, n - k);
 }
 
-/* Not inlined: as in dot.inc. */
-static NOINLINE void NAME(adapt_run)(NAME(adapt_verb) *v, const uint32_t *offset, const real *value, const real *again,
+/* Not inlined: as in dot.h. */
+static NOINLINE void NAME(adapt_run)(NAME(adapt_verb) *v, const uint32_t *offset, const real *value,
                                      const NAME(suffix) *suffix, int64_t head)
 {
-    const int64_t base = suffix->base, to = suffix->to, end = suffix->end;
-    const int64_t near = to < head ? to : head, far = to > head ? to : head;
-    const real a = suffix->scale[0];
-    if (head) {
-        NAME(adapt_head)(v, base, a, value, 0, near);
-        NAME(adapt_head)(v, base, a, again, to, end < head ? end : head);
-    } else if (v->n_steps + end <= STEPS) {
-        /* All of it by value, and those with again once more. */
-        NAME(make_room)(v, base);
-        NAME(move_entries)(v->g + v->n_steps, a, value, v->slot + v->n_steps, (uint32_t)(base - v->origin), offset,
-                           end);
-        NAME(scale_entries)(v->g + v->n_steps + to, a, again + to, end - to);
-        v->n_steps += end;
-        return;
-    }
-    NAME(adapt_stretch)(v, base, a, offset + near, value + near, to - near);
-    NAME(adapt_stretch)(v, base, a, offset + far, again + far, end - far);
+    const int64_t n = suffix->n, from = n < head ? n : head;
+    NAME(adapt_head)(v, suffix->base, suffix->scale[0], value, from);
+    NAME(adapt_stretch)(v, suffix->base, suffix->scale[0], offset + from, value + from, n - from);
 }
 
 static FORCE_INLINE void NAME(adapt_suffixes)(const NAME(walker) *w, void *verb, int p, const NAME(suffix) *suffix,
                                               int n)
 {
     (void)n;
-    NAME(adapt_run)(verb, w->offset + w->at[p], w->value + w->at[p], w->again, suffix, NAME(head_of)(w, p));
+    NAME(adapt_run)(verb, w->offset + w->at[p], w->value + w->at[p], suffix, NAME(head_of)(w, p));
 }
 
 /* LANES rows: their gradients add up to one step. */
@@ -132,16 +117,14 @@ static FORCE_INLINE void NAME(adapt_one_dense)(const NAME(walker) *w, void *verb
 }
 
 static FORCE_INLINE void NAME(adapt_run_dense)(const NAME(adapt_verb) *v, int64_t base, const V *a, const real *value,
-                                               const real *ratio, int64_t from, int64_t to)
+                                               int64_t n)
 {
     real *u = v->u + base, *h = v->h + base;
-    for (int64_t k = from; k < to; k += VLEN) {
-        const int rest = to - k < VLEN ? (int)(to - k) : 0;
+    for (int64_t k = 0; k < n; k += VLEN) {
+        const int rest = n - k < VLEN ? (int)(n - k) : 0;
         V g = v_zero();
         UNROLL for (int b = 0; b < LANES; b++)
             g = v_fma(a[b], v_load(value + b * LANE_STRIDE + k), g);
-        if (ratio)
-            g = v_mul(g, v_load(ratio + k));
         NAME(adapt_vector)(u + k, h + k, v_set1(v->eta), g, rest);
     }
 }
@@ -154,98 +137,10 @@ static FORCE_INLINE void NAME(adapt_suffixes_dense)(const NAME(walker) *w, void 
     (void)n;
     UNROLL for (int b = 0; b < LANES; b++)
         a[b] = v_set1(suffix->scale[b]);
-    NAME(adapt_run_dense)(verb, suffix->base, a, value, NULL, 0, suffix->to);
-    if (suffix->to < suffix->end)
-        NAME(adapt_run_dense)(verb, suffix->base, a, value, w->ratio, suffix->to, suffix->end);
+    NAME(adapt_run_dense)(verb, suffix->base, a, value, suffix->n);
 }
 
-/* Several tables. */
-
-/* The step sizes of a vector of tables. */
-static FORCE_INLINE V NAME(rates_of)(const NAME(adapt_verb) *v, int32_t at, int rest)
-{
-    const V eta = v_set1(v->eta);
-    return v->rate ? v_mul(eta, NAME(load_vector)(v->rate + at, rest)) : eta;
-}
-
-/* n slots by the gradients sum_b x[b][k] t[b]. */
-static FORCE_INLINE void NAME(adapt_tile)(real *u, real *h, int64_t width, V eta, const V *t, const real *const *x,
-                                          int64_t n, int rows, int rest)
-{
-    for (int64_t k = 0; k < n; k++) {
-        V g = v_zero();
-        for (int b = 0; b < rows; b++)
-            g = v_fma(v_set1(x[b][k]), t[b], g);
-        NAME(adapt_vector)(u + k * width, h + k * width, eta, g, rest);
-    }
-}
-
-static NOINLINE void NAME(adapt_matrix)(const NAME(adapt_verb) *v, const real *scale, int64_t slot, const real *value,
-                                        int64_t n)
-{
-    const NAME(add_verb) *s = &v->slab;
-    const int64_t width = s->width, step = tk_chunk(width, sizeof(real));
-    for (int64_t first = 0; first < n; first += step) {
-        const int64_t some = n - first < step ? n - first : step;
-        for (int g = 0; g < s->n_vectors; g++) {
-            const int rest = NAME(rest_of)(s, s->at[g]);
-            const int64_t at = (slot + first) * width + s->at[g];
-            V t[LANES];
-            const real *x[LANES];
-            const int rows = NAME(gather_rows)(s, s->rows[g], 0, s->at[g], scale, value + first, t, x);
-            NAME(adapt_tile)(v->u + at, v->h + at, width, NAME(rates_of)(v, s->at[g], rest), t, x, some, rows, rest);
-        }
-    }
-}
-
-static FORCE_INLINE void NAME(adapt_suffixes_matrix)(const NAME(walker) *w, void *verb, int p,
-                                                     const NAME(suffix) *suffix, int n)
-{
-    (void)n;
-    NAME(adapt_matrix)(verb, suffix->scale, suffix->base, w->value + w->at[p], suffix->to);
-    if (suffix->end > suffix->to)
-        NAME(adapt_matrix)(verb, suffix->scale, suffix->base + suffix->to, w->again + suffix->to,
-                           suffix->end - suffix->to);
-}
-
-/* A single slot, for one row or for LANES of them. */
-static NOINLINE void NAME(adapt_one_matrix)(const NAME(walker) *w, void *verb, int64_t slot, const real *scale)
-{
-    const NAME(adapt_verb) *v = verb;
-    (void)w;
-    const NAME(add_verb) *s = &v->slab;
-    for (int g = 0; g < s->n_vectors; g++) {
-        const int rest = NAME(rest_of)(s, s->at[g]);
-        const int64_t at = slot * s->width + s->at[g];
-        V sum = v_zero();
-        for (int b = 0; b < s->n_rows; b++)
-            sum = v_fma(v_set1(scale[b]), NAME(load_vector)(s->t + b * (int64_t)s->width + s->at[g], rest), sum);
-        NAME(adapt_vector)(v->u + at, v->h + at, NAME(rates_of)(v, s->at[g], rest), sum, rest);
-    }
-}
-
-static NOINLINE void NAME(adapt_wide)(const NAME(adapt_verb) *v, const uint32_t *offset, const real *value,
-                                      const real *again, const NAME(suffix) *suffix)
-{
-    const NAME(add_verb) *s = &v->slab;
-    const V scale = v_set1(suffix->scale[0]);
-    for (int g = 0; g < s->n_vectors; g++) {
-        const int rest = NAME(rest_of)(s, s->at[g]);
-        const V t = v_mul(scale, NAME(load_vector)(s->t + s->at[g], rest)), eta = NAME(rates_of)(v, s->at[g], rest);
-        for (int64_t k = 0; k < suffix->end; k++) {
-            const int64_t at = (suffix->base + offset[k]) * s->width + s->at[g];
-            const V x = v_set1(k < suffix->to ? value[k] : again[k]);
-            NAME(adapt_vector)(v->u + at, v->h + at, eta, v_mul(x, t), rest);
-        }
-    }
-}
-
-static FORCE_INLINE void NAME(adapt_suffixes_wide)(const NAME(walker) *w, void *verb, int p, const NAME(suffix) *suffix,
-                                                   int n)
-{
-    (void)n;
-    NAME(adapt_wide)(verb, w->offset + w->at[p], w->value + w->at[p], w->again, suffix);
-}
+#include "adapt_tables.h"
 
 /* The arguments of tk_adapt_part. */
 typedef struct {
@@ -269,7 +164,7 @@ static NOINLINE void NAME(adapt_sparse)(const NAME(adapt_call) *call)
     const int32_t top = call->top, end = call->end;
     const real *rate = call->state->rate, *t = call->t;
     real *values = call->state->values, *squares = call->state->squares;
-    NAME(walker) w = {.kept = {0}};
+    NAME(walker) w = {.placed = 0};
     NAME(adapt_verb) verb = {.eta = (real)call->state->eta * (rate ? *rate : 1), .slot = c.slot, .g = c.g};
     for (int64_t i = first; i < last; i++, t++) {
         int32_t from = top, to = end;
@@ -295,13 +190,14 @@ static NOINLINE void NAME(adapt_dense)(const NAME(adapt_call) *call)
     const int32_t top = call->top, end = call->end;
     const real *rate = call->state->rate, *t = call->t;
     real *values = call->state->values, *squares = call->state->squares;
-    NAME(walker) w = {.kept = {0}};
+    NAME(walker) w = {.placed = 0};
     NAME(adapt_verb) verb = {.eta = (real)call->state->eta * (rate ? *rate : 1)};
-    NAME(begin_lanes)(rows, map, first, last, &c, &w);
+    for (int64_t i = first; i < last && i < first + LANES; i++)
+        NAME(fetch_lane)(rows, tk_stored(rows, i));
     for (int64_t i = first, n; i < last; i += n, t += n) {
         verb.u = values + tk_base(rows, i);
         verb.h = squares + tk_base(rows, i);
-        n = NAME(load_lanes)(rows, i, last, end, &c, &w);
+        n = NAME(load_dense)(rows, map, i, last, end, LANES, &c, &w);
         for (int b = 0; b < n; b++)
             w.s[b] *= t[b];
         NAME(walk)(&w, visit, &verb, top, end);
@@ -317,7 +213,7 @@ static NOINLINE void NAME(adapt_tables)(const NAME(adapt_call) *call)
     const int walk_dense = rows->walk_dense, lanes = walk_dense ? LANES : 1;
     const NAME(scratch) c = NAME(carve)(call->memory, lanes, walk_dense ? rows->n_columns : rows->max_nonzeros);
     const int32_t width = call->state->width;
-    NAME(walker) w = {.kept = {0}};
+    NAME(walker) w = {.placed = 0};
     NAME(adapt_verb) verb = {.eta = (real)call->state->eta, .rate = call->state->rate};
     NAME(add_verb) *slab = &verb.slab;
     slab->width = width;
@@ -328,7 +224,7 @@ static NOINLINE void NAME(adapt_tables)(const NAME(adapt_call) *call)
         verb.u = (real *)call->state->values + tk_base(rows, i) * width;
         verb.h = (real *)call->state->squares + tk_base(rows, i) * width;
         if (walk_dense)
-            slab->n_rows = NAME(load_dense)(rows, call->map, 0, i, call->last, LANES, &c, &w);
+            slab->n_rows = NAME(load_dense)(rows, call->map, i, call->last, call->end, LANES, &c, &w);
         else
             NAME(load_sparse)(rows, call->map, 0, 0, i, call->end, &c, &w);
         if (!walk_dense)

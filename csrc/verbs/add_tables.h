@@ -1,5 +1,5 @@
 /* add with several tables: vectors of them at a time, up to SLAB vectors in a walk, of which those whose coefficients
- * are all zero are left out. Included by add.inc. */
+ * are all zero are left out. Included by add.h. */
 
 /* The vectors from table `begin` on in which a coefficient of the n rows is not zero; for each a bit for each such row.
  * Returns where the next slab begins. */
@@ -41,19 +41,19 @@ static FORCE_INLINE void NAME(add_one_wide)(const NAME(walker) *w, void *verb, i
 }
 
 static FORCE_INLINE void NAME(add_vectors)(real *u, const NAME(add_verb) *v, int first, const uint32_t *offset,
-                                           const real *value, const real *again, const NAME(suffix) *suffix,
-                                           const int vectors, const int part, int rest)
+                                           const real *value, const NAME(suffix) *suffix, const int vectors,
+                                           const int part, int rest)
 {
-    const int64_t width = v->width, to = suffix->to, end = suffix->end;
+    const int64_t width = v->width, n = suffix->n;
     const int32_t *at = v->at + first;
     const int last = vectors - 1, n_rest = part ? rest : 0;
     const V scale = v_set1(suffix->scale[0]);
     V t[4];
     UNROLL for (int g = 0; g < vectors; g++)
         t[g] = v_mul(scale, NAME(load_vector)(v->t + at[g], g == last ? n_rest : 0));
-    for (int64_t k = 0; k < end; k++) {
+    for (int64_t k = 0; k < n; k++) {
         real *uk = u + offset[k] * width;
-        const V x = v_set1(k < to ? value[k] : again[k]);
+        const V x = v_set1(value[k]);
         UNROLL for (int g = 0; g < vectors; g++) {
             const int r = g == last ? n_rest : 0;
             NAME(store_vector)(uk + at[g], v_fma(x, t[g], NAME(load_vector)(uk + at[g], r)), r);
@@ -62,7 +62,7 @@ static FORCE_INLINE void NAME(add_vectors)(real *u, const NAME(add_verb) *v, int
 }
 
 static NOINLINE void NAME(add_wide)(const NAME(add_verb) *v, const uint32_t *offset, const real *value,
-                                    const real *again, const NAME(suffix) *suffix)
+                                    const NAME(suffix) *suffix)
 {
     real *u = v->u + suffix->base * v->width;
     for (int g = 0, n; g < v->n_vectors; g += n) {
@@ -71,10 +71,10 @@ static NOINLINE void NAME(add_wide)(const NAME(add_verb) *v, const uint32_t *off
         switch (2 * n + (rest != 0)) {
 #define TK_CASE(N)                                                                                                     \
     case 2 * N:                                                                                                        \
-        NAME(add_vectors)(u, v, g, offset, value, again, suffix, N, 0, 0);                                             \
+        NAME(add_vectors)(u, v, g, offset, value, suffix, N, 0, 0);                                                    \
         break;                                                                                                         \
     case 2 * N + 1:                                                                                                    \
-        NAME(add_vectors)(u, v, g, offset, value, again, suffix, N, 1, rest);                                          \
+        NAME(add_vectors)(u, v, g, offset, value, suffix, N, 1, rest);                                                 \
         break;
             TK_CASE(1) TK_CASE(2) TK_CASE(3) TK_CASE(4)
 #undef TK_CASE
@@ -86,7 +86,7 @@ static FORCE_INLINE void NAME(add_suffixes_wide)(const NAME(walker) *w, void *ve
                                                  int n)
 {
     (void)n;
-    NAME(add_wide)(verb, w->offset + w->at[p], w->value + w->at[p], w->again, suffix);
+    NAME(add_wide)(verb, w->offset + w->at[p], w->value + w->at[p], suffix);
 }
 
 /* MATRIX_LANES rows: a product of matrices, LANES of them at a time. */
@@ -201,7 +201,5 @@ static FORCE_INLINE void NAME(add_suffixes_matrix)(const NAME(walker) *w, void *
     const NAME(add_verb) *v = verb;
     real *u = v->u + suffix->base * v->width;
     (void)n;
-    NAME(add_matrix)(v, suffix->scale, u, w->value + w->at[p], suffix->to);
-    if (suffix->end > suffix->to)
-        NAME(add_matrix)(v, suffix->scale, u + suffix->to * v->width, w->again + suffix->to, suffix->end - suffix->to);
+    NAME(add_matrix)(v, suffix->scale, u, w->value + w->at[p], suffix->n);
 }

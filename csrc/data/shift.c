@@ -45,13 +45,13 @@ int64_t tk_shift_scratch_bytes(int32_t n_columns)
 
 #define real float
 #define NAME(x) x##_float
-#include "shift.inc"
+#include "shift.h"
 #undef real
 #undef NAME
 
 #define real double
 #define NAME(x) x##_double
-#include "shift.inc"
+#include "shift.h"
 #undef real
 #undef NAME
 

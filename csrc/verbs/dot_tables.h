@@ -1,4 +1,4 @@
-/* dot with several tables. Included by dot.inc. */
+/* dot with several tables. Included by dot.h. */
 
 /* One row: a monomial is multiplied with all of its slot, vectors of tables at a time. */
 
@@ -21,17 +21,17 @@ static FORCE_INLINE void NAME(store_vector)(real *at, V v, int rest)
 
 /* So many vectors of tables, from u and sums on. */
 static FORCE_INLINE void NAME(dot_vectors)(real *sums, const real *u, int64_t width, const uint32_t *offset,
-                                           const real *value, const real *again, const NAME(suffix) *suffix,
-                                           const int vectors, const int part, int rest)
+                                           const real *value, const NAME(suffix) *suffix, const int vectors,
+                                           const int part, int rest)
 {
-    const int64_t to = suffix->to, end = suffix->end;
+    const int64_t n = suffix->n;
     const int last = vectors - 1, n_rest = part ? rest : 0;
     V even[8], odd[8];
     int64_t k = 0;
     UNROLL for (int g = 0; g < vectors; g++)
         even[g] = odd[g] = v_zero();
     if (vectors <= 4) /* two sums each: one addition need not wait for the other */
-        for (; k + 2 <= to; k += 2) {
+        for (; k + 2 <= n; k += 2) {
             const real *u0 = u + offset[k] * width, *u1 = u + offset[k + 1] * width;
             const V x0 = v_set1(value[k]), x1 = v_set1(value[k + 1]);
             UNROLL for (int g = 0; g < vectors; g++) {
@@ -39,9 +39,9 @@ static FORCE_INLINE void NAME(dot_vectors)(real *sums, const real *u, int64_t wi
                 odd[g] = v_fma(x1, NAME(load_vector)(u1 + g * VLEN, g == last ? n_rest : 0), odd[g]);
             }
         }
-    for (; k < end; k++) {
+    for (; k < n; k++) {
         const real *uk = u + offset[k] * width;
-        const V x = v_set1(k < to ? value[k] : again[k]);
+        const V x = v_set1(value[k]);
         UNROLL for (int g = 0; g < vectors; g++)
             even[g] = v_fma(x, NAME(load_vector)(uk + g * VLEN, g == last ? n_rest : 0), even[g]);
     }
@@ -54,7 +54,7 @@ static FORCE_INLINE void NAME(dot_vectors)(real *sums, const real *u, int64_t wi
 }
 
 static NOINLINE void NAME(dot_wide)(real *sums, const real *u, int64_t width, const uint32_t *offset, const real *value,
-                                    const real *again, const NAME(suffix) *suffix)
+                                    const NAME(suffix) *suffix)
 {
     const int64_t all = (width + VLEN - 1) / VLEN;
     u += suffix->base * width;
@@ -64,10 +64,10 @@ static NOINLINE void NAME(dot_wide)(real *sums, const real *u, int64_t width, co
         switch (2 * n + (rest != 0)) {
 #define TK_CASE(N)                                                                                                     \
     case 2 * N:                                                                                                        \
-        NAME(dot_vectors)(sums + g * VLEN, u + g * VLEN, width, offset, value, again, suffix, N, 0, 0);                \
+        NAME(dot_vectors)(sums + g * VLEN, u + g * VLEN, width, offset, value, suffix, N, 0, 0);                       \
         break;                                                                                                         \
     case 2 * N + 1:                                                                                                    \
-        NAME(dot_vectors)(sums + g * VLEN, u + g * VLEN, width, offset, value, again, suffix, N, 1, rest);             \
+        NAME(dot_vectors)(sums + g * VLEN, u + g * VLEN, width, offset, value, suffix, N, 1, rest);                    \
         break;
             TK_CASE(1) TK_CASE(2) TK_CASE(3) TK_CASE(4) TK_CASE(5) TK_CASE(6) TK_CASE(7) TK_CASE(8)
 #undef TK_CASE
@@ -80,7 +80,7 @@ static FORCE_INLINE void NAME(dot_suffixes_wide)(const NAME(walker) *w, void *ve
 {
     NAME(dot_verb) *v = verb;
     (void)n;
-    NAME(dot_wide)(v->sums, v->u, v->width, w->offset + w->at[p], w->value + w->at[p], w->again, suffix);
+    NAME(dot_wide)(v->sums, v->u, v->width, w->offset + w->at[p], w->value + w->at[p], suffix);
 }
 
 /* MATRIX_LANES rows: a product of matrices, in tiles of rows and vectors of tables. */
@@ -166,7 +166,5 @@ static FORCE_INLINE void NAME(dot_suffixes_matrix)(const NAME(walker) *w, void *
     const NAME(dot_verb) *v = verb;
     const real *u = v->u + suffix->base * v->width;
     (void)n;
-    NAME(dot_matrix)(v, suffix->scale, u, w->value + w->at[p], suffix->to);
-    if (suffix->end > suffix->to)
-        NAME(dot_matrix)(v, suffix->scale, u + suffix->to * v->width, w->again + suffix->to, suffix->end - suffix->to);
+    NAME(dot_matrix)(v, suffix->scale, u, w->value + w->at[p], suffix->n);
 }

@@ -45,9 +45,8 @@ static FORCE_INLINE void NAME(expand_suffixes)(const NAME(walker) *w, void *verb
                                                int n)
 {
     (void)n;
-    NAME(expand_slots)(verb, suffix->base, w->offset + w->at[p], suffix->end);
-    NAME(expand_values)(verb, suffix->scale[0], w->value + w->at[p], suffix->to);
-    NAME(expand_values)(verb, suffix->scale[0], w->again + suffix->to, suffix->end - suffix->to);
+    NAME(expand_slots)(verb, suffix->base, w->offset + w->at[p], suffix->n);
+    NAME(expand_values)(verb, suffix->scale[0], w->value + w->at[p], suffix->n);
 }
 
 static FORCE_INLINE void NAME(expand_one)(const NAME(walker) *w, void *verb, int64_t slot, const real *scale)
@@ -61,26 +60,6 @@ static FORCE_INLINE void NAME(expand_one)(const NAME(walker) *w, void *verb, int
     *v->values++ = *scale;
 }
 
-/* All features of a row whose tables have q places, all but one. Runs are written past their end, as those of tables
- * are. A suffix t takes all its entries by value, and then those once more, by again, that have t themselves: one entry
- * when q is 1, which is worth telling the compiler. */
-static FORCE_INLINE void NAME(expand_table)(const NAME(walker) *w, const int q, uint32_t *slots, real *values)
-{
-    const int64_t *ranks = NAME(ranks)(w->map, q + 1), *counts = NAME(ranks)(w->map, q);
-    const uint32_t *offset = w->offset + w->at[q];
-    const real *value = w->value + w->at[q];
-    *slots++ = 0;
-    *values++ = w->s[0] * w->constant[q + 1];
-    for (int32_t t = 1; t <= w->m; t++) {
-        const real factor = w->s[0] * w->x[t];
-        const int64_t to = q == 1 ? t : counts[t], end = q == 1 ? t + 1 : counts[t + 1];
-        NAME(move_entries)(values, factor, value, slots, (uint32_t)ranks[w->coord[t]], offset, end);
-        NAME(scale_entries)(values + to, factor, w->again + to, end - to);
-        slots += end;
-        values += end;
-    }
-}
-
 static void NAME(expand)(const tk_rows *rows, const tk_map *map, int64_t first, int64_t last, const tk_features *out,
                          void *memory)
 {
@@ -88,16 +67,14 @@ static void NAME(expand)(const tk_rows *rows, const tk_map *map, int64_t first, 
     const NAME(scratch) c = NAME(carve)(memory, 1, rows->max_nonzeros);
     real *values = out->values;
     NAME(expand_verb) verb = {out->wide ? NULL : out->slots, out->wide ? out->slots : NULL, values, values + out->room};
-    NAME(walker) w = {.kept = {0}};
+    NAME(walker) w = {.placed = 0};
     for (int64_t i = first; i < last; i++) {
         NAME(load_sparse)(rows, map, 0, 0, i, map->n_columns + 1, &c, &w);
         const int64_t n = NAME(ranks)(map, map->degree)[w.m + 1];
         if (w.q == map->degree - 1 && w.q > 0 && !out->wide && verb.end - verb.values >= n + SLACK) {
             /* A short row: its features are one more of its tables. */
-            if (w.q == 1)
-                NAME(expand_table)(&w, 1, (uint32_t *)verb.narrow, verb.values);
-            else
-                NAME(expand_table)(&w, w.q, (uint32_t *)verb.narrow, verb.values);
+            const NAME(built) row = {1, w.x, w.constant, w.s[0], 0};
+            NAME(build_table)(&w, &row, 0, 1, w.q + 1, w.offset, w.value, (uint32_t *)verb.narrow, verb.values);
             verb.narrow += n;
             verb.values += n;
         } else {
@@ -129,11 +106,11 @@ static FORCE_INLINE void NAME(weigh_suffixes)(const NAME(walker) *w, void *verb,
     (void)n;
     if (v->width == 1) {
         real *u = v->u + suffix->base;
-        for (; k + VLEN <= suffix->to; k += VLEN)
+        for (; k + VLEN <= suffix->n; k += VLEN)
             v_store(u + k, v_mul(v_load(u + k), v_mul(v_set1(a), v_load(value + k))));
     }
-    for (; k < suffix->end; k++) {
-        const real factor = a * (k < suffix->to ? value[k] : w->again[k]);
+    for (; k < suffix->n; k++) {
+        const real factor = a * value[k];
         NAME(weigh_one)(w, verb, suffix->base + k, &factor);
     }
 }
@@ -144,7 +121,7 @@ static void NAME(weigh)(const tk_map *map, int32_t first, int32_t last, const tk
     const NAME(visitor) visit = {NAME(weigh_suffixes), NAME(weigh_one), 1, 1, 0};
     const NAME(scratch) c = NAME(carve)(memory, 1, map->n_columns);
     NAME(weigh_verb) verb = {table->values, table->width};
-    NAME(walker) w = {.kept = {0}};
+    NAME(walker) w = {.placed = 0};
     NAME(load_ones)(map, &c, &w);
     NAME(walk)(&w, visit, &verb, first, last);
 }

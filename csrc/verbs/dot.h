@@ -12,66 +12,60 @@ typedef struct {
 } NAME(dot_verb);
 
 /* Not inlined, here and below: the loops need all the registers that there are. */
-static NOINLINE real NAME(dot_suffix)(const real *u, const uint32_t *offset, const real *value, const real *again,
+static NOINLINE real NAME(dot_suffix)(const real *u, const uint32_t *offset, const real *value,
                                       const NAME(suffix) *suffix, int64_t from)
 {
-    const int64_t to = suffix->to, end = suffix->end;
     real a0 = 0, a1 = 0, a2 = 0, a3 = 0;
-    int64_t k = from;
+    int64_t k = from, n = suffix->n;
     u += suffix->base;
-    for (; k + 4 <= to; k += 4) {
+    for (; k + 4 <= n; k += 4) {
         a0 += value[k] * u[offset[k]];
         a1 += value[k + 1] * u[offset[k + 1]];
         a2 += value[k + 2] * u[offset[k + 2]];
         a3 += value[k + 3] * u[offset[k + 3]];
     }
-    for (; k < to; k++)
+    for (; k < n; k++)
         a0 += value[k] * u[offset[k]];
-    for (; k < end; k++)
-        a1 += again[k] * u[offset[k]];
     return suffix->scale[0] * ((a0 + a1) + (a2 + a3));
 }
 
-/* Entry k for the suffixes from g on: again for the first of them, value for the others. Under a bare map there is no
- * again. */
+/* Entry k for the suffixes from g on. */
 static FORCE_INLINE void NAME(dot_step)(real *sum, const real *const *u, const uint32_t *offset, const real *value,
-                                        const real *again, int64_t k, const int g)
+                                        int64_t k, const int g)
 {
-    const real x = value[k];
-    sum[g] += (again ? again[k] : x) * u[g][offset[k]];
-    UNROLL for (int i = g + 1; i < GROUP; i++)
-        sum[i] += x * u[i][offset[k]];
+    UNROLL for (int i = g; i < GROUP; i++)
+        sum[i] += value[k] * u[i][offset[k]];
 }
 
-/* The entries from <= k < to, in two sums each, or four where only one or two suffixes are left: one addition need not
+/* The entries from <= k < n, in two sums each, or four where only one or two suffixes are left: one addition need not
  * wait for the other. Returns where they end. */
 static FORCE_INLINE int64_t NAME(dot_steps)(real *even, real *odd, const real *const *u, const uint32_t *offset,
-                                            const real *value, const real *again, int64_t from, int64_t to, const int g)
+                                            const real *value, int64_t from, int64_t n, const int g)
 {
     int64_t k = from;
-    if (g > 1 && k + 4 <= to) {
+    if (g > 1 && k + 4 <= n) {
         real more[2][GROUP] = {{0}, {0}};
-        for (; k + 4 <= to; k += 4) {
-            NAME(dot_step)(even, u, offset, value, again, k, g);
-            NAME(dot_step)(odd, u, offset, value, again, k + 1, g);
-            NAME(dot_step)(more[0], u, offset, value, again, k + 2, g);
-            NAME(dot_step)(more[1], u, offset, value, again, k + 3, g);
+        for (; k + 4 <= n; k += 4) {
+            NAME(dot_step)(even, u, offset, value, k, g);
+            NAME(dot_step)(odd, u, offset, value, k + 1, g);
+            NAME(dot_step)(more[0], u, offset, value, k + 2, g);
+            NAME(dot_step)(more[1], u, offset, value, k + 3, g);
         }
         UNROLL for (int i = g; i < GROUP; i++)
             even[i] += more[0][i] + more[1][i];
     }
-    for (; k + 2 <= to; k += 2) {
-        NAME(dot_step)(even, u, offset, value, again, k, g);
-        NAME(dot_step)(odd, u, offset, value, again, k + 1, g);
+    for (; k + 2 <= n; k += 2) {
+        NAME(dot_step)(even, u, offset, value, k, g);
+        NAME(dot_step)(odd, u, offset, value, k + 1, g);
     }
-    if (k < to)
-        NAME(dot_step)(even, u, offset, value, again, k++, g);
+    if (k < n)
+        NAME(dot_step)(even, u, offset, value, k++, g);
     return k;
 }
 
 /* Each (offset, value) that is loaded serves all the suffixes that reach that far. */
-static FORCE_INLINE real NAME(dot_group)(const real *table, const uint32_t *offset, const real *value,
-                                         const real *again, const NAME(suffix) *suffix, int64_t from)
+static NOINLINE real NAME(dot_group)(const real *table, const uint32_t *offset, const real *value,
+                                     const NAME(suffix) *suffix, int64_t from)
 {
     const real *u[GROUP];
     real even[GROUP], odd[GROUP], total = 0;
@@ -79,28 +73,13 @@ static FORCE_INLINE real NAME(dot_group)(const real *table, const uint32_t *offs
         u[g] = table + suffix[g].base;
         even[g] = odd[g] = 0;
     }
-    int64_t k = from;
-    if (again)
-        k = NAME(dot_steps)(even, odd, u, offset, value, NULL, k, suffix[0].to, 0);
-    k = NAME(dot_steps)(even, odd, u, offset, value, again, k, suffix[0].end, 0);
-    k = NAME(dot_steps)(odd, even, u, offset, value, again, k, suffix[1].end, 1);
-    k = NAME(dot_steps)(even, odd, u, offset, value, again, k, suffix[2].end, 2);
-    NAME(dot_steps)(odd, even, u, offset, value, again, k, suffix[3].end, 3);
+    int64_t k = NAME(dot_steps)(even, odd, u, offset, value, from, suffix[0].n, 0);
+    k = NAME(dot_steps)(odd, even, u, offset, value, k, suffix[1].n, 1);
+    k = NAME(dot_steps)(even, odd, u, offset, value, k, suffix[2].n, 2);
+    NAME(dot_steps)(odd, even, u, offset, value, k, suffix[3].n, 3);
     UNROLL for (int g = 0; g < GROUP; g++)
         total += suffix[g].scale[0] * (even[g] + odd[g]);
     return total;
-}
-
-static NOINLINE real NAME(dot_bare_group)(const real *table, const uint32_t *offset, const real *value,
-                                          const NAME(suffix) *suffix, int64_t from)
-{
-    return NAME(dot_group)(table, offset, value, NULL, suffix, from);
-}
-
-static NOINLINE real NAME(dot_weighed_group)(const real *table, const uint32_t *offset, const real *value,
-                                             const real *again, const NAME(suffix) *suffix, int64_t from)
-{
-    return NAME(dot_group)(table, offset, value, again, suffix, from);
 }
 
 /* The last of some vectors may be shorter: `rest` numbers of it, or 0 when it is whole. */
@@ -109,30 +88,20 @@ static FORCE_INLINE V NAME(load_vector)(const real *at, int rest)
     return rest ? v_load_n(at, rest) : v_load(at);
 }
 
-static FORCE_INLINE V NAME(dot_stretch)(V sum, const real *u, const real *value, int64_t from, int64_t to)
-{
-    int64_t k = from;
-    for (; k + VLEN <= to; k += VLEN)
-        sum = v_fma(v_load(value + k), v_load(u + k), sum);
-    if (k < to)
-        sum = v_fma(v_load_n(value + k, (int)(to - k)), v_load_n(u + k, (int)(to - k)), sum);
-    return sum;
-}
-
 /* The first entries of a suffix, whose offsets are their numbers. */
-static NOINLINE V NAME(dot_head)(V total, const real *u, const real *value, const real *again,
-                                 const NAME(suffix) *suffix, int64_t head)
+static NOINLINE V NAME(dot_head)(V total, const real *u, const real *value, const NAME(suffix) *suffix, int64_t head)
 {
-    const int64_t end = suffix->end < head ? suffix->end : head;
-    const int64_t to = suffix->to < end && again != value ? suffix->to : end;
+    const int64_t n = suffix->n < head ? suffix->n : head;
     V sum[4] = {v_zero(), v_zero(), v_zero(), v_zero()};
     int64_t k = 0;
     u += suffix->base;
-    for (; k + 4 * VLEN <= to; k += 4 * VLEN) UNROLL
+    for (; k + 4 * VLEN <= n; k += 4 * VLEN) UNROLL
         for (int j = 0; j < 4; j++)
             sum[j] = v_fma(v_load(value + k + j * VLEN), v_load(u + k + j * VLEN), sum[j]);
-    sum[0] = NAME(dot_stretch)(sum[0], u, value, k, to);
-    sum[1] = NAME(dot_stretch)(sum[1], u, again, to, end);
+    for (; k + VLEN <= n; k += VLEN)
+        sum[0] = v_fma(v_load(value + k), v_load(u + k), sum[0]);
+    if (k < n)
+        sum[1] = v_fma(v_load_n(value + k, (int)(n - k)), v_load_n(u + k, (int)(n - k)), sum[1]);
     return v_fma(v_set1(suffix->scale[0]), v_add(v_add(sum[0], sum[1]), v_add(sum[2], sum[3])), total);
 }
 
@@ -143,16 +112,14 @@ static FORCE_INLINE void NAME(dot_suffixes)(const NAME(walker) *w, void *verb, i
     const uint32_t *offset = w->offset + w->at[p];
     const int64_t head = NAME(head_of)(w, p);
     for (int g = 0; head && g < n; g++)
-        v->lanes[0] = NAME(dot_head)(v->lanes[0], v->u, value, w->again, &suffix[g], head);
-    if (suffix[n - 1].end <= head)
+        v->lanes[0] = NAME(dot_head)(v->lanes[0], v->u, value, &suffix[g], head);
+    if (suffix[n - 1].n <= head)
         return;
-    if (n < GROUP)
-        for (int g = 0; g < n; g++)
-            v->sum += NAME(dot_suffix)(v->u, offset, value, w->again, &suffix[g], head);
-    else if (w->map->bare)
-        v->sum += NAME(dot_bare_group)(v->u, offset, value, suffix, head);
+    if (n == GROUP)
+        v->sum += NAME(dot_group)(v->u, offset, value, suffix, head);
     else
-        v->sum += NAME(dot_weighed_group)(v->u, offset, value, w->again, suffix, head);
+        for (int g = 0; g < n; g++)
+            v->sum += NAME(dot_suffix)(v->u, offset, value, &suffix[g], head);
 }
 
 static FORCE_INLINE void NAME(dot_one)(const NAME(walker) *w, void *verb, int64_t slot, const real *scale)
@@ -162,28 +129,27 @@ static FORCE_INLINE void NAME(dot_one)(const NAME(walker) *w, void *verb, int64_
     v->sum += *scale * v->u[slot];
 }
 
-#include "dot_tables.inc"
+#include "dot_tables.h"
 
 /* One table, LANES rows. */
 
 static FORCE_INLINE void NAME(dot_one_dense)(const NAME(walker) *w, void *verb, int64_t slot, const real *scale)
 {
     NAME(dot_verb) *v = verb;
+    real *restrict sums = v->sums;
+    const real u = v->u[slot];
     (void)w;
     for (int b = 0; b < LANES; b++)
-        v->sums[b] += scale[b] * v->u[slot];
+        sums[b] += scale[b] * u;
 }
 
-/* sum[g][b] += u[slot[g] + k] value[b][k] by[k] for n suffixes and a vector of k, or the first rest of it. */
+/* sum[g][b] += u[slot[g] + k] value[b][k] for n suffixes and a vector of k, or the first rest of it. */
 static FORCE_INLINE void NAME(dot_vector_dense)(V (*sum)[LANES], const real *u, const int64_t *slot, const int n,
-                                                const real *value, const V *by, int64_t k, int rest)
+                                                const real *value, int64_t k, int rest)
 {
     V uk[DENSE_GROUP];
-    UNROLL for (int g = 0; g < n; g++) {
+    UNROLL for (int g = 0; g < n; g++)
         uk[g] = NAME(load_vector)(u + slot[g] + k, rest);
-        if (by)
-            uk[g] = v_mul(uk[g], *by);
-    }
     UNROLL for (int b = 0; b < LANES; b++) {
         V x = NAME(load_vector)(value + b * LANE_STRIDE + k, rest);
         v_keep(x);
@@ -192,29 +158,22 @@ static FORCE_INLINE void NAME(dot_vector_dense)(V (*sum)[LANES], const real *u, 
     }
 }
 
-/* n suffixes, each of which is longer than the one before: they share what is loaded of the rows as far as they reach.
- */
-static FORCE_INLINE void NAME(dot_some_dense)(NAME(dot_verb) *v, const real *value, const real *ratio,
-                                              const NAME(suffix) *suffix, const int n)
+/* n suffixes share what is loaded of the rows as far as they reach. */
+static FORCE_INLINE void NAME(dot_some_dense)(NAME(dot_verb) *v, const real *value, const NAME(suffix) *suffix,
+                                              const int n)
 {
     V sum[DENSE_GROUP][LANES];
-    int64_t slot[DENSE_GROUP], from = 0;
+    int64_t slot[DENSE_GROUP], k = 0;
     UNROLL for (int g = 0; g < n; g++) {
         slot[g] = suffix[g].base;
         UNROLL for (int b = 0; b < LANES; b++)
             sum[g][b] = v_zero();
     }
     UNROLL for (int g = 0; g < n; g++) {
-        const int64_t end = suffix[g].end, whole = ratio ? suffix[g].to : end;
-        for (; from + VLEN <= whole; from += VLEN)
-            NAME(dot_vector_dense)(sum + g, v->u, slot + g, n - g, value, NULL, from, 0);
-        for (int64_t k = from; ratio && k < end; k += VLEN) {
-            const int rest = end - k < VLEN ? (int)(end - k) : 0;
-            const V by = NAME(ratios_at)(ratio, &suffix[g], k, rest);
-            NAME(dot_vector_dense)(sum + g, v->u, slot + g, 1, value, &by, k, rest);
-        }
-        if (!ratio && from < end)
-            NAME(dot_vector_dense)(sum + g, v->u, slot + g, 1, value, NULL, from, (int)(end - from));
+        for (; k + VLEN <= suffix[g].n; k += VLEN)
+            NAME(dot_vector_dense)(sum + g, v->u, slot + g, n - g, value, k, 0);
+        if (k < suffix[g].n)
+            NAME(dot_vector_dense)(sum + g, v->u, slot + g, 1, value, k, (int)(suffix[g].n - k));
     }
     UNROLL for (int b = 0; b < LANES; b++) UNROLL
         for (int g = 0; g < n; g++)
@@ -224,14 +183,12 @@ static FORCE_INLINE void NAME(dot_some_dense)(NAME(dot_verb) *v, const real *val
 static FORCE_INLINE void NAME(dot_suffixes_dense)(const NAME(walker) *w, void *verb, int p, const NAME(suffix) *suffix,
                                                   int n)
 {
-    const real *value = w->value + w->at[p], *ratio = w->ratio;
-    if (n == DENSE_GROUP && !ratio)
-        NAME(dot_some_dense)(verb, value, NULL, suffix, DENSE_GROUP);
-    else if (n == DENSE_GROUP)
-        NAME(dot_some_dense)(verb, value, ratio, suffix, DENSE_GROUP);
+    const real *value = w->value + w->at[p];
+    if (n == DENSE_GROUP)
+        NAME(dot_some_dense)(verb, value, suffix, DENSE_GROUP);
     else
         for (int g = 0; g < n; g++)
-            NAME(dot_some_dense)(verb, value, ratio, suffix + g, 1);
+            NAME(dot_some_dense)(verb, value, suffix + g, 1);
 }
 
 /* The arguments of tk_dot_parts. */
@@ -254,7 +211,7 @@ static FORCE_INLINE void NAME(dot_sparse)(const NAME(dot_call) *call, const int 
     const int64_t first = call->first, last = call->last;
     const tk_parts *parts = call->parts;
     const NAME(scratch) c = NAME(carve)(call->memory, 1, rows->max_nonzeros);
-    NAME(walker) w = {.kept = {0}};
+    NAME(walker) w = {.placed = 0};
     NAME(dot_verb) verb = {.width = 1};
     const real *table = call->table->values;
     real *out = call->out;
@@ -282,14 +239,15 @@ static FORCE_INLINE void NAME(dot_dense)(const NAME(dot_call) *call, const int b
     const int64_t first = call->first, last = call->last;
     const tk_parts *parts = call->parts;
     const NAME(scratch) c = NAME(carve)(call->memory, LANES, rows->n_columns);
-    NAME(walker) w = {.kept = {0}};
+    NAME(walker) w = {.placed = 0};
     NAME(dot_verb) verb = {.width = 1, .sums = c.sums};
     const real *table = call->table->values;
     real *out = call->out;
-    NAME(begin_lanes)(rows, map, first, last, &c, &w);
+    for (int64_t i = first; i < last && i < first + LANES; i++)
+        NAME(fetch_lane)(rows, tk_stored(rows, i));
     for (int64_t i = first, n; i < last; i += n, out += n) {
         verb.u = table + tk_base(rows, i);
-        n = NAME(load_lanes)(rows, i, last, parts->tops[parts->n], &c, &w);
+        n = NAME(load_dense)(rows, map, i, last, parts->tops[parts->n], LANES, &c, &w);
         for (int p = 0; p < parts->n; p++) {
             for (int b = 0; b < LANES; b++) {
                 verb.lanes[b] = v_zero();
@@ -312,13 +270,13 @@ static FORCE_INLINE void NAME(dot_tables)(const NAME(dot_call) *call, const int 
     const int walk_dense = rows->walk_dense, lanes = walk_dense ? MATRIX_LANES : 1;
     const NAME(scratch) c = NAME(carve)(call->memory, lanes, walk_dense ? rows->n_columns : rows->max_nonzeros);
     const int64_t width = call->table->width;
-    NAME(walker) w = {.kept = {0}};
+    NAME(walker) w = {.placed = 0};
     NAME(dot_verb) verb = {.width = call->table->width, .n_rows = 1};
     real *out = call->out;
     for (int64_t i = call->first; i < call->last; i += verb.n_rows, out += verb.n_rows * width) {
         verb.u = (const real *)call->table->values + tk_base(rows, i) * width;
         if (walk_dense)
-            verb.n_rows = NAME(load_dense)(rows, call->map, bare, i, call->last, MATRIX_LANES, &c, &w);
+            verb.n_rows = NAME(load_dense)(rows, call->map, i, call->last, parts->tops[parts->n], MATRIX_LANES, &c, &w);
         else
             NAME(load_sparse)(rows, call->map, bare, 0, i, parts->tops[parts->n], &c, &w);
         if (!walk_dense)

@@ -8,7 +8,7 @@
 #define real float
 #define magnitude fabsf
 #define NAME(x) x##_float
-#include "survey.inc"
+#include "survey.h"
 #undef real
 #undef magnitude
 #undef NAME
@@ -16,7 +16,7 @@
 #define real double
 #define magnitude fabs
 #define NAME(x) x##_double
-#include "survey.inc"
+#include "survey.h"
 #undef real
 #undef magnitude
 #undef NAME
