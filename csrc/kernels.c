@@ -7,8 +7,8 @@
 
 #include "factor.h"
 #include "kernels.h"
-#include "loss.h"
 #include "scratch.h"
+#include "train/losses.h"
 
 /* A function for bare maps and one for others. They are not inlined: compilers do better with each kind of rows and
  * maps by itself than with one function for all. */
@@ -77,7 +77,7 @@ static void copy_below(double *gram, int64_t n, int64_t first)
 #include "expand.inc"
 #include "gram.inc"
 #include "nearest.inc"
-#include "sweep.inc"
+#include "train/sweep.inc"
 
 /* Some vectors at once, so that none waits for another. */
 static FORCE_INLINE void series_vectors(const tk_map *map, double s, const double *others, const void *z,

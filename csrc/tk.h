@@ -196,23 +196,18 @@ int64_t tk_shift_scratch_bytes(int32_t n_columns);
 void tk_shift_rows(const tk_rows *rows, const tk_shift *shift, int64_t first, int64_t last);
 
 /* What is asked of the rows. Each has K outputs f_k(x) = <w_k, phi(x)>. All arrays of one entry for each row are
- * indexed by where a row is stored, not by its place in an order. See loss.h and joint.h.
+ * indexed by where a row is stored, not by its place in an order.
  *
  * A loss looks at one output at a time, by the margin v = y f (of labels) or v = f - target (of numbers); or it is a
- * joint one, which looks at all f of a row, and v = f. */
-typedef enum {
-    TK_HINGE,
-    TK_SQUARED_HINGE,
-    TK_LOG_LOSS,
-    TK_EPSILON_INSENSITIVE,
-    TK_SQUARED_EPSILON_INSENSITIVE,
-    TK_CRAMMER_SINGER,
-    TK_MULTINOMIAL
-} tk_loss;
+ * joint one, which looks at all f of a row, and v = f. They are numbered from 0 on; see train/losses.h and loss.h. */
+typedef struct tk_loss tk_loss;
+
+int32_t tk_n_losses(void);
+const tk_loss *tk_loss_at(int32_t number);
 
 typedef struct {
-    tk_loss loss;
-    double epsilon;       /* of the insensitive losses */
+    const tk_loss *loss;
+    double epsilon;       /* of the losses that have such a parameter */
     int32_t n_outputs;    /* K */
     const int8_t *y;      /* [n_rows][K] -1 or 1; joint losses: 1 for the row's class; NULL for numbers */
     const double *target; /* [n_rows][K] for numbers, else NULL */

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from math import inf
 from typing import NamedTuple
 
-LABEL_LOSSES = ("hinge", "squared_hinge", "log_loss")
-NUMBER_LOSSES = ("epsilon_insensitive", "squared_epsilon_insensitive", "squared_error")
+from ._loss import LABEL_LOSSES, NUMBER_LOSSES
+
 SOLVERS = ("dual", "pegasos", "adagrad")
 MAX_DEGREE = 170
 
@@ -104,8 +104,8 @@ def _train(command):
     add(
         "--loss",
         choices=(*LABEL_LOSSES, *NUMBER_LOSSES),
-        help="the first three classify (default: hinge for two classes, squared_hinge for more), the others are for "
-        "numbers (default: epsilon_insensitive)",
+        help=f"{', '.join(LABEL_LOSSES)} classify (default: hinge for two classes, squared_hinge for more), the others are "
+        "for numbers (default: epsilon_insensitive)",
     )
     add("--solver", choices=SOLVERS, default="dual", help="(default: dual)")
     add("--multi-class", choices=("ovr", "crammer_singer", "multinomial"), default="ovr",

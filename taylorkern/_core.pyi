@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -125,7 +127,8 @@ def shift_rows(
     append: bool = False,
 ) -> None: ...
 
-LOSSES: dict[str, int]
+def losses() -> dict[str, Any]: ...
+def radius2(name: str, n_outputs: int) -> float | None: ...
 
 class Targets:
     y: NDArray[np.int8] | None

@@ -7,6 +7,21 @@ is checked again is only what keeps C inside its arrays when a caller in this pa
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
 
 
+cdef extern from "train/loss.h" nogil:
+    ctypedef enum tk_asked:
+        TK_LABELS
+        TK_NUMBERS
+        TK_CLASSES
+
+    ctypedef struct tk_loss:
+        const char *name
+        tk_asked of
+        double lipschitz
+        double low
+        double high
+        double (*radius2)(int32_t n_outputs)
+
+
 cdef extern from "tk.h" nogil:
     enum:
         TK_MAX_DEGREE
@@ -85,17 +100,11 @@ cdef extern from "tk.h" nogil:
         void *scratch
         int32_t append
 
-    ctypedef enum tk_loss:
-        TK_HINGE
-        TK_SQUARED_HINGE
-        TK_LOG_LOSS
-        TK_EPSILON_INSENSITIVE
-        TK_SQUARED_EPSILON_INSENSITIVE
-        TK_CRAMMER_SINGER
-        TK_MULTINOMIAL
+    int32_t tk_n_losses()
+    const tk_loss *tk_loss_at(int32_t number)
 
     ctypedef struct tk_targets:
-        tk_loss loss
+        const tk_loss *loss
         double epsilon
         int32_t n_outputs
         const int8_t *y
@@ -725,15 +734,36 @@ def shift_rows(Rows rows, int64_t first, int64_t last, const real[:, ::1] by, co
         tk_shift_rows(&rows.c, &shift, first, last)
 
 
-LOSSES = {
-    "hinge": TK_HINGE,
-    "squared_hinge": TK_SQUARED_HINGE,
-    "log_loss": TK_LOG_LOSS,
-    "epsilon_insensitive": TK_EPSILON_INSENSITIVE,
-    "squared_epsilon_insensitive": TK_SQUARED_EPSILON_INSENSITIVE,
-    "crammer_singer": TK_CRAMMER_SINGER,
-    "multinomial": TK_MULTINOMIAL,
-}
+ASKED_OF = {TK_LABELS: "labels", TK_NUMBERS: "numbers", TK_CLASSES: "classes"}
+
+
+cdef const tk_loss *_loss(name) except NULL:
+    cdef int32_t i
+    cdef const tk_loss *loss
+    for i in range(tk_n_losses()):
+        loss = tk_loss_at(i)
+        if loss.name.decode() == name:
+            return loss
+    raise ValueError(f"there is no loss {name!r}")
+
+
+def losses():
+    """What there is to know of each loss: {name: {"of": "labels", "numbers" or "classes", and other numbers}}."""
+    cdef int32_t i
+    cdef const tk_loss *loss
+    known = {}
+    for i in range(tk_n_losses()):
+        loss = tk_loss_at(i)
+        known[loss.name.decode()] = {
+            "of": ASKED_OF[loss.of], "lipschitz": loss.lipschitz, "low": loss.low, "high": loss.high
+        }
+    return known
+
+
+def radius2(name, int32_t n_outputs):
+    """The optimum lies within lambda |w|^2 <= this, for weights of mean 1; None: it depends on the targets."""
+    cdef const tk_loss *loss = _loss(name)
+    return loss.radius2(n_outputs) if loss.radius2 != NULL else None
 
 
 cdef class Targets:
@@ -748,7 +778,7 @@ cdef class Targets:
 
     def __init__(self, loss, const int8_t[:, ::1] y, const double[:, ::1] target=None, const double[::1] weight=None,
                  const double[::1] favour=None, double epsilon=0):
-        self.c.loss = LOSSES[loss]
+        self.c.loss = _loss(loss)
         if (y is None) == (target is None) or (target is None) != self.of_labels:
             raise ValueError("the loss is one of labels and there are none, or one of numbers and there are none")
         self.n_rows = target.shape[0] if y is None else y.shape[0]
@@ -769,12 +799,12 @@ cdef class Targets:
     @property
     def of_labels(self):
         """Whether the loss is one of labels."""
-        return self.c.loss not in (TK_EPSILON_INSENSITIVE, TK_SQUARED_EPSILON_INSENSITIVE)
+        return self.c.loss.of != TK_NUMBERS
 
     @property
     def joint(self):
         """Whether the loss looks at all outputs of a row together."""
-        return self.c.loss in (TK_CRAMMER_SINGER, TK_MULTINOMIAL)
+        return self.c.loss.of == TK_CLASSES
 
     cdef int check(self, Py_ssize_t n_rows, Py_ssize_t n_outputs) except -1:
         if n_rows != self.n_rows or n_outputs != self.n_outputs:

@@ -1,4 +1,4 @@
-"""Dual coordinate ascent: the loop, shrinking and the true gap. The steps are in csrc/dual.c."""
+"""Dual coordinate ascent: the loop, shrinking and the true gap. The steps are in csrc/train/dual.c."""
 
 from math import log2
 from typing import Any

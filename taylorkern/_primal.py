@@ -1,4 +1,4 @@
-"""Stochastic steps on the primal objective: Pegasos and AdaGrad. The steps are in csrc/primal.c.
+"""Stochastic steps on the primal objective: Pegasos and AdaGrad. The steps are in csrc/train/primal.c.
 
 Both work on weights of features; `model` makes the table that predicts.
 """

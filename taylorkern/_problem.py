@@ -322,10 +322,7 @@ class Problem:
         """An alpha of a problem with other weights or labels, brought to where it is feasible here."""
         omega = self.omega()
         if not self.loss.joint:
-            low, high = (0.0 if self.of_labels else -omega), omega
-            if not self.loss.lipschitz:
-                low, high = (0.0 if self.of_labels else -np.inf), np.inf
-            return np.clip(alpha, low, high)
+            return np.clip(alpha, self.loss.low * omega, self.loss.high * omega)
         own = self.y > 0
         others = np.minimum(np.where(own, 0.0, alpha), 0.0)
         total = -others.sum(axis=1, keepdims=True)

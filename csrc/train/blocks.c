@@ -1,4 +1,4 @@
-#include "train.h"
+#include "blocks.h"
 
 static int64_t aligned(int64_t bytes)
 {

@@ -1,11 +1,11 @@
 /* What the training passes share: a block of rows and its margins. */
-#ifndef TK_TRAIN_H
-#define TK_TRAIN_H
+#ifndef TK_BLOCKS_H
+#define TK_BLOCKS_H
 
 #include <stddef.h>
 
-#include "joint.h"
 #include "kernels.h"
+#include "loss.h"
 #include "team.h"
 
 /* The block at hand, carved out of the scratch of a pass. Threads share all of it but what is marked as each one's own;
