@@ -240,15 +240,9 @@ void tk_slopes(const tk_targets *targets, const double *margin, int64_t first, i
 
 /* Threads that run a pass together: each of them calls it, with its own number `me`, and they meet at barriers inside.
  * What they compute does not depend on how many they are. */
-enum { TK_SEEN = 64 }; /* threads of a team that look out for one another */
-
 typedef struct {
-    int32_t n;       /* threads of the pass at hand, */
-    int32_t most;    /* of as many as there is room for */
-    int32_t arrived; /* 0 at first, as are the others */
-    int32_t round;
-    int32_t asleep;
-    int32_t core[TK_SEEN]; /* where each of the first threads was seen last; -1 at first */
+    int32_t n;              /* threads */
+    int32_t arrived, round; /* 0 at first */
 } tk_team;
 
 /* Training. A pass takes the rows order[first] .. order[last - 1], in blocks. */
@@ -261,8 +255,7 @@ typedef struct {
     int32_t block;         /* rows whose margins are taken together */
     tk_team *team;         /* NULL: one thread */
     const int32_t *shares; /* [threads + 1] rising from 0 to d + 1: each thread updates the slots whose highest
-                              coordinate is in its range; */
-    double *spent;         /* NULL; or [threads][8]: the seconds that it takes for that are added to the first number */
+                              coordinate is in its range */
     int32_t n_parts;       /* margins are sums over so many ranges of the highest coordinate, */
     const int32_t *parts;  /* [n_parts + 1] which rise from 0 to d + 1 and do not depend on how many threads there are.
                               Where those are as many for each part, a thread reads the slots of one part only, among

@@ -180,9 +180,7 @@ class Training:
         scratch: _Scratch,
         shares: NDArray[np.int32],
         parts: NDArray[np.int32] | None = None,
-        spent: NDArray[np.float64] | None = None,
     ) -> None: ...
-    alone: bool
     @property
     def block(self) -> int: ...
 

@@ -26,7 +26,6 @@ cdef extern from "tk.h" nogil:
     enum:
         TK_MAX_DEGREE
         TK_MAX_DENSE_COLUMNS
-        TK_SEEN
 
     ctypedef enum tk_real:
         TK_FLOAT32
@@ -123,11 +122,8 @@ cdef extern from "tk.h" nogil:
 
     ctypedef struct tk_team:
         int32_t n
-        int32_t most
         int32_t arrived
         int32_t round
-        int32_t asleep
-        int32_t core[TK_SEEN]
 
     ctypedef struct tk_training:
         const tk_rows *rows
@@ -138,7 +134,6 @@ cdef extern from "tk.h" nogil:
         int32_t block
         tk_team *team
         const int32_t *shares
-        double *spent
         int32_t n_parts
         const int32_t *parts
         void *scratch
@@ -879,9 +874,7 @@ cdef class Training:
     """Rows and what is asked of them, tables w [n_slots, width] to train, and the scratch of a pass.
 
     There are as many threads as `shares` has ranges: each updates the slots whose highest coordinate is in its own.
-    They may be others in each pass, and one thread may run it alone. How many seconds updates take is added to the
-    first of the eight numbers that each thread has in `spent` (OUT). Margins are sums over the ranges of `parts`, on
-    which, other than on `shares`, results depend; None: one range.
+    Margins are sums over the ranges of `parts`, on which, other than on `shares`, results depend; None: one range.
 
     The order of the rows is set at each epoch. Tables beyond the number of outputs are padding.
     """
@@ -894,12 +887,11 @@ cdef class Training:
     cdef readonly Targets targets
     cdef unsigned char[::1] scratch
     cdef const int32_t[::1] shares, parts
-    cdef double[:, ::1] spent
     cdef int32_t whole[2]
 
     def __init__(self, Rows rows not None, Map margin not None, Map update not None, w, Targets targets not None,
                  int32_t block, unsigned char[::1] scratch, const int32_t[::1] shares not None,
-                 const int32_t[::1] parts=None, double[:, ::1] spent=None):
+                 const int32_t[::1] parts=None):
         if rows.n_columns != margin.n_columns or w.ndim != 2 or w.shape[0] != rows.slots(margin):
             raise ValueError("rows, map and table do not belong together")
         if update.n_slots != margin.n_slots or update.n_columns != margin.n_columns or w.itemsize != rows.itemsize:
@@ -913,14 +905,9 @@ cdef class Training:
         if _bad_shares(shares, rows.n_columns):
             raise ValueError("shares do not go from 0 to d + 1")
         n_threads = <int32_t>shares.shape[0] - 1
-        self.team.n = self.team.most = n_threads
-        self.team.arrived, self.team.round, self.team.asleep = 0, 0, 0
-        for i in range(TK_SEEN):
-            self.team.core[i] = -1
-        if spent is not None and (spent.shape[0] != n_threads or spent.shape[1] != 8):
-            raise ValueError("spent does not belong to as many threads")
-        self.shares, self.spent = shares, spent
-        self.alone = False
+        self.team.n, self.team.arrived, self.team.round = n_threads, 0, 0
+        self.shares = shares
+        self.c.shares = &shares[0]
         self.whole[0], self.whole[1] = 0, rows.n_columns + 1
         self.c.parts, self.c.n_parts = self.whole, 1
         if parts is not None:
@@ -946,10 +933,8 @@ cdef class Training:
             raise ValueError(f"there is no thread {me}")
         if self.rows.c.order == NULL or not 0 <= first <= last <= self.rows.n_rows:
             raise ValueError(f"rows {first} to {last} are not there")
-        if _bad_shares(self.shares, self.rows.n_columns):
-            raise ValueError("shares do not go from 0 to d + 1")
         if self.scratch.shape[0] < training_scratch_bytes(
-                self.rows, self.c.block, self.targets.n_outputs, self.c.w.width, self.c.n_parts, self.team.most):
+                self.rows, self.c.block, self.targets.n_outputs, self.c.w.width, self.c.n_parts, self.team.n):
             raise ValueError("scratch is too small")
         return 0
 
@@ -957,19 +942,6 @@ cdef class Training:
     def block(self):
         """Rows in a block."""
         return self.c.block
-
-    @property
-    def alone(self):
-        """Whether one thread runs the next passes, and updates all slots."""
-        return self.team.n < self.team.most
-
-    @alone.setter
-    def alone(self, bint alone):
-        self.team.n, self.c.shares, self.c.spent = self.team.most, &self.shares[0], NULL
-        if self.spent is not None:
-            self.c.spent = &self.spent[0, 0]
-        if alone:
-            self.team.n, self.c.shares, self.c.spent = 1, self.whole, NULL
 
     cdef double *per_row(self, double[:, ::1] array) except? NULL:
         self.targets.check(array.shape[0], array.shape[1])

@@ -10,7 +10,7 @@ from ._expansion import PASS_MONOMIALS, padded
 from ._loss import radius2
 from ._memory import zeros
 from ._rows import PASS_GAIN, WORTH_THREAD, Rows, dot_rows
-from ._threads import Shares, Team, share_out
+from ._threads import Team, share_out
 
 NAN = float("nan")
 TOGETHER = 2**15  # rows of several partitions that are brought into the order of the first one's cells
@@ -138,19 +138,15 @@ class Problem:
     def training(self, w, block, margin=None, update=None, team=None):
         """C's view of the problem, with tables to train, and the rows to put in order: (training, rows).
 
-        By default the tables hold the weights of features. A team learns which slots each of its threads updates.
+        By default the tables hold the weights of features.
         """
         rows = self.rows.twin()
         n_parts, n_threads = PARTS if self.work_of_row >= WORTH_PARTS else 1, 1 if team is None else team.n
         n_bytes = _core.training_scratch_bytes(rows, block, self.n_outputs, self.width, n_parts, n_threads)
         scratch = np.zeros(n_bytes, dtype=np.uint8)
         margin, update = margin or self.expansion.features, update or self.expansion.features
-        parts, shares = (self.rows.shares(self.expansion, n, self.width) for n in (n_parts, 1))
-        spent = None
-        if n_threads > 1:
-            team.shares = Shares(self.rows.costs(self.expansion, self.width), n_threads)
-            shares, spent = team.shares.ranges, team.shares.spent
-        return _core.Training(rows, margin, update, w, self.targets, block, scratch, shares, parts, spent), rows
+        parts, shares = (self.rows.shares(self.expansion, n, self.width) for n in (n_parts, n_threads))
+        return _core.Training(rows, margin, update, w, self.targets, block, scratch, shares, parts), rows
 
     def team(self, steps=1):
         """The threads that run passes together: one where a row is so little work that they would mostly wait.

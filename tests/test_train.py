@@ -347,14 +347,9 @@ def test_equal_seeds_give_equal_bits(data, solver, loss):
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("data", DATA)
 @pytest.mark.parametrize("worth_parts", [1, 10**9])
-@pytest.mark.parametrize("trials", [False, True])  # all passes are for all threads, or mostly for one
 @pytest.mark.usefixtures("short_passes")
 @slow
-def test_n_jobs_does_not_change_a_bit(data, solver, worth_parts, trials, monkeypatch):
-    if not trials:
-        monkeypatch.setattr("taylorkern._threads.Team._try", lambda self, state, first, last: first)
-    monkeypatch.setattr("taylorkern._threads.MISLED", 0.0)
-    monkeypatch.setattr("taylorkern._threads.REST", 1)
+def test_n_jobs_does_not_change_a_bit(data, solver, worth_parts, monkeypatch):
     monkeypatch.setattr("taylorkern._problem.WORTH_THREADS", 1)
     monkeypatch.setattr("taylorkern._problem.WORTH_PARTS", worth_parts)
     X, y = DATA[data](2000)

@@ -126,10 +126,8 @@ void tk_adagrad_pass(const tk_training *training, int64_t first, int64_t last, c
     const int32_t *share = training->shares + me;
     for (int64_t i = first; i < last; i += training->block) {
         tk_next_block(training, i, last, NULL, &block, see_slopes, keep_slopes, NULL);
-        const double begin = tk_begin_update(training);
         tk_adapt_part(&block.rows, training->update, 0, block.n, state, block.reals, block.for_walk, share[0],
                       share[1]);
-        tk_end_update(training, me, begin);
-        tk_meet(training->team, me);
+        tk_meet(training->team);
     }
 }
