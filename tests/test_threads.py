@@ -6,7 +6,6 @@ import sys
 import threading
 from collections import Counter
 
-import numpy as np
 import pytest
 
 from taylorkern._threads import Team, share_out
