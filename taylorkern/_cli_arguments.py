@@ -104,8 +104,8 @@ def _train(command):
     add(
         "--loss",
         choices=(*LABEL_LOSSES, *NUMBER_LOSSES),
-        help=f"{', '.join(LABEL_LOSSES)} classify (default: hinge for two classes, squared_hinge for more), the others are "
-        "for numbers (default: epsilon_insensitive)",
+        help=f"{', '.join(LABEL_LOSSES)} classify (default: hinge for two classes, squared_hinge for more), the others "
+        "are for numbers (default: epsilon_insensitive)",
     )
     add("--solver", choices=SOLVERS, default="dual", help="(default: dual)")
     add("--multi-class", choices=("ovr", "crammer_singer", "multinomial"), default="ovr",
@@ -126,7 +126,7 @@ def _train(command):
         help="from one checkpoint to the next (default: 60)")  # fmt: skip
     add("--float32", action="store_true", help="work in single precision")
     add("--seed", type=_whole, default=0, metavar="N", help="of the order of rows (default: 0)")
-    add("--keep", action="store_true", help="after Ctrl-C, write the model of the last whole epoch")
+    add("--keep", action="store_true", help="after Ctrl-C, write the model that training had come to")
     add("--features", type=_count, metavar="N", help="columns (default: up to the highest index)")
     add("--verbose", action="store_true", help="show the epochs; so it does on a terminal")
     _common(command)

@@ -8,7 +8,6 @@ import numpy as np
 from . import _core
 from ._expansion import PASS_MONOMIALS, padded
 from ._loss import radius2
-from ._memory import zeros
 from ._rows import PASS_GAIN, WORTH_THREAD, Rows, dot_rows
 from ._threads import Team, share_out
 
@@ -19,7 +18,6 @@ WORTH_THREADS = 700
 # The same for margins in parts, on the number of which results depend: each thread takes one, and sees the slots that
 # it updates, which nobody else reads then.
 WORTH_PARTS, PARTS = 4000, 2
-CLEARED = 2**18  # slots that a thread clears at once
 TERMS = 2**15  # of the objectives, that a thread adds up at once
 
 
@@ -93,16 +91,7 @@ class Problem:
 
     def table(self):
         """Tables of zeros, [n_slots, width]."""
-        table = zeros((self.n_slots, self.width), self.dtype)
-        if self.n_jobs > 1 and self.n_slots <= self.n_monomials:
-            # The system clears memory when it is first written to. In training that would fall to the thread that has
-            # the rare columns, whose slots are the most.
-            def take(parts):
-                for first in parts:
-                    table[first : first + CLEARED] = 0
-
-            share_out(take, iter(range(0, self.n_slots, CLEARED)), self.n_jobs)
-        return table
+        return np.zeros((self.n_slots, self.width), self.dtype)
 
     @property
     def n_slots(self):
