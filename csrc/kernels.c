@@ -6,8 +6,8 @@
 #include <stddef.h>
 
 #include "kernels.h"
-#include "loss.h"
 #include "scratch.h"
+#include "train/losses.h"
 #include "walk/factor.h"
 
 /* A function for bare maps and one for others. They are not inlined: compilers do better with each kind of rows and
@@ -77,7 +77,7 @@ static void copy_below(double *gram, int64_t n, int64_t first)
 #include "verbs/expand.h"
 #include "verbs/gram.h"
 #include "data/nearest.h"
-#include "sweep.inc"
+#include "train/sweep.inc"
 
 /* Some vectors at once, so that none waits for another. */
 static FORCE_INLINE void series_vectors(const tk_map *map, double s, const double *others, const void *z,

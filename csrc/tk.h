@@ -196,23 +196,18 @@ int64_t tk_shift_scratch_bytes(int32_t n_columns);
 void tk_shift_rows(const tk_rows *rows, const tk_shift *shift, int64_t first, int64_t last);
 
 /* What is asked of the rows. Each has K outputs f_k(x) = <w_k, phi(x)>. All arrays of one entry for each row are
- * indexed by where a row is stored, not by its place in an order. See loss.h and joint.h.
+ * indexed by where a row is stored, not by its place in an order.
  *
  * A loss looks at one output at a time, by the margin v = y f (of labels) or v = f - target (of numbers); or it is a
- * joint one, which looks at all f of a row, and v = f. */
-typedef enum {
-    TK_HINGE,
-    TK_SQUARED_HINGE,
-    TK_LOG_LOSS,
-    TK_EPSILON_INSENSITIVE,
-    TK_SQUARED_EPSILON_INSENSITIVE,
-    TK_CRAMMER_SINGER,
-    TK_MULTINOMIAL
-} tk_loss;
+ * joint one, which looks at all f of a row, and v = f. They are numbered from 0 on; see train/losses.h and loss.h. */
+typedef struct tk_loss tk_loss;
+
+int32_t tk_n_losses(void);
+const tk_loss *tk_loss_at(int32_t number);
 
 typedef struct {
-    tk_loss loss;
-    double epsilon;       /* of the insensitive losses */
+    const tk_loss *loss;
+    double epsilon;       /* of the losses that have such a parameter */
     int32_t n_outputs;    /* K */
     const int8_t *y;      /* [n_rows][K] -1 or 1; joint losses: 1 for the row's class; NULL for numbers */
     const double *target; /* [n_rows][K] for numbers, else NULL */
@@ -245,15 +240,9 @@ void tk_slopes(const tk_targets *targets, const double *margin, int64_t first, i
 
 /* Threads that run a pass together: each of them calls it, with its own number `me`, and they meet at barriers inside.
  * What they compute does not depend on how many they are. */
-enum { TK_SEEN = 64 }; /* threads of a team that look out for one another */
-
 typedef struct {
-    int32_t n;       /* threads of the pass at hand, */
-    int32_t most;    /* of as many as there is room for */
-    int32_t arrived; /* 0 at first, as are the others */
-    int32_t round;
-    int32_t asleep;
-    int32_t core[TK_SEEN]; /* where each of the first threads was seen last; -1 at first */
+    int32_t n;              /* threads */
+    int32_t arrived, round; /* 0 at first */
 } tk_team;
 
 /* Training. A pass takes the rows order[first] .. order[last - 1], in blocks. */
@@ -266,8 +255,7 @@ typedef struct {
     int32_t block;         /* rows whose margins are taken together */
     tk_team *team;         /* NULL: one thread */
     const int32_t *shares; /* [threads + 1] rising from 0 to d + 1: each thread updates the slots whose highest
-                              coordinate is in its range; */
-    double *spent;         /* NULL; or [threads][8]: the seconds that it takes for that are added to the first number */
+                              coordinate is in its range */
     int32_t n_parts;       /* margins are sums over so many ranges of the highest coordinate, */
     const int32_t *parts;  /* [n_parts + 1] which rise from 0 to d + 1 and do not depend on how many threads there are.
                               Where those are as many for each part, a thread reads the slots of one part only, among
@@ -346,59 +334,6 @@ typedef enum {
  * Index types: int64_t when wide, else int32_t (both arrays alike). */
 tk_structure tk_check_structure(const void *indptr, const void *indices, int wide, int64_t first, int64_t last,
                                 int64_t n_minor, int64_t n_stored, int64_t *at);
-
-/* No finite float is near to this double or to a larger one. */
-#define TK_FLOAT_END 0x1.ffffffp127
-
-/* What is wrong with svmlight text. */
-typedef enum {
-    TK_TEXT_GOOD = 0,
-    TK_TEXT_LABEL,      /* a label that is no number */
-    TK_TEXT_QID,        /* qid: without an integer */
-    TK_TEXT_PAIR,       /* not index:value */
-    TK_TEXT_NEGATIVE,   /* an index below 0 */
-    TK_TEXT_ZERO,       /* an index of 0 where they begin at 1 */
-    TK_TEXT_BEYOND,     /* an index for which there is no column */
-    TK_TEXT_FALLS,      /* an index that is not above the one before */
-    TK_TEXT_VALUE,      /* a value that is no number */
-    TK_TEXT_NOT_FINITE, /* a label or value that is infinite or NaN */
-    TK_TEXT_TOO_LARGE   /* a value too large for its type */
-} tk_text;
-
-/* A number that is not converted, since 64 bits of precision do not tell which double is the nearest. Its syntax is
- * good. */
-typedef struct {
-    int64_t begin; /* in the text */
-    int64_t place; /* it belongs into values[place], or, below 0, into labels[-1 - place] */
-} tk_hard_number;
-
-/* Rows of svmlight text. A line has a label, maybe qid:N, which is passed over, and pairs index:value; # begins a
- * comment. Rows are added behind those that are there. There has to be room for as many rows more as a text has
- * newlines, entries as it has colons, labels as it has newlines (and commas, where rows have any number of labels), and
- * hard numbers as entries and labels. */
-typedef struct {
-    tk_real real;        /* type of values */
-    int32_t first_index; /* 0 or 1; or -1 for 1 until an index of 0 is met, which makes it 0 */
-    int32_t n_columns;   /* at most INT32_MAX - 1 */
-    int32_t max_index;   /* the highest index so far; -1 at first */
-    int64_t row_cost;    /* reading stops when n_rows * row_cost + n_entries * entry_cost >= enough */
-    int64_t entry_cost;
-    int64_t enough;
-    double *labels;       /* [n_labels] */
-    int64_t *label_ptr;   /* [n_rows + 1] where the labels of a row begin: any number, as in 1,3,4; NULL: one a row */
-    int64_t *indptr;      /* [n_rows + 1] */
-    int32_t *indices;     /* [n_entries] as they stand in the text */
-    void *values;         /* [n_entries] */
-    tk_hard_number *hard; /* [n_hard] */
-    int64_t n_rows, n_labels, n_entries, n_hard;
-} tk_svmlight;
-
-/* Reads lines from text[*at] on, up to text[end], which is behind a newline, or until it is enough: *at is then where
- * the next line begins. When something is wrong *at tells where, and the last row is not whole. */
-tk_text tk_read_svmlight(tk_svmlight *rows, const char *text, int64_t end, int64_t *at);
-
-/* How many of the n bytes of a text are this one. */
-int64_t tk_count_bytes(const char *text, int64_t n, char which);
 
 /* Instruction sets compiled in, best first, and whether this CPU and operating system can run each. */
 int tk_n_instruction_sets(void);

@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -124,8 +126,8 @@ def shift_rows(
     beyond: NDArray[np.float64] | None,
     append: bool = False,
 ) -> None: ...
-
-LOSSES: dict[str, int]
+def losses() -> dict[str, Any]: ...
+def radius2(name: str, n_outputs: int) -> float | None: ...
 
 class Targets:
     y: NDArray[np.int8] | None
@@ -177,9 +179,7 @@ class Training:
         scratch: _Scratch,
         shares: NDArray[np.int32],
         parts: NDArray[np.int32] | None = None,
-        spent: NDArray[np.float64] | None = None,
     ) -> None: ...
-    alone: bool
     @property
     def block(self) -> int: ...
 
@@ -254,23 +254,3 @@ def check_structure(
 def instruction_sets() -> list[str]: ...
 def instruction_set() -> str: ...
 def use_instruction_set(name: str) -> None: ...
-
-class Svmlight:
-    n_rows: int
-    first_index: int
-    max_index: int
-    full: bool
-    def __init__(
-        self,
-        itemsize: int,
-        first_index: int,
-        n_columns: int,
-        multilabel: bool,
-        row_cost: int,
-        entry_cost: int,
-        enough: int,
-    ) -> None: ...
-    def clear(self) -> None: ...
-    def feed(self, text: bytes, ahead: float = 1) -> int: ...
-    def read(self) -> tuple[str | None, int]: ...
-    def take(self) -> list[bytearray]: ...

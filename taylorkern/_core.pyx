@@ -7,11 +7,25 @@ is checked again is only what keeps C inside its arrays when a caller in this pa
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
 
 
+cdef extern from "train/loss.h" nogil:
+    ctypedef enum tk_asked:
+        TK_LABELS
+        TK_NUMBERS
+        TK_CLASSES
+
+    ctypedef struct tk_loss:
+        const char *name
+        tk_asked of
+        double lipschitz
+        double low
+        double high
+        double (*radius2)(int32_t n_outputs)
+
+
 cdef extern from "tk.h" nogil:
     enum:
         TK_MAX_DEGREE
         TK_MAX_DENSE_COLUMNS
-        TK_SEEN
 
     ctypedef enum tk_real:
         TK_FLOAT32
@@ -85,17 +99,11 @@ cdef extern from "tk.h" nogil:
         void *scratch
         int32_t append
 
-    ctypedef enum tk_loss:
-        TK_HINGE
-        TK_SQUARED_HINGE
-        TK_LOG_LOSS
-        TK_EPSILON_INSENSITIVE
-        TK_SQUARED_EPSILON_INSENSITIVE
-        TK_CRAMMER_SINGER
-        TK_MULTINOMIAL
+    int32_t tk_n_losses()
+    const tk_loss *tk_loss_at(int32_t number)
 
     ctypedef struct tk_targets:
-        tk_loss loss
+        const tk_loss *loss
         double epsilon
         int32_t n_outputs
         const int8_t *y
@@ -114,11 +122,8 @@ cdef extern from "tk.h" nogil:
 
     ctypedef struct tk_team:
         int32_t n
-        int32_t most
         int32_t arrived
         int32_t round
-        int32_t asleep
-        int32_t core[TK_SEEN]
 
     ctypedef struct tk_training:
         const tk_rows *rows
@@ -129,7 +134,6 @@ cdef extern from "tk.h" nogil:
         int32_t block
         tk_team *team
         const int32_t *shares
-        double *spent
         int32_t n_parts
         const int32_t *parts
         void *scratch
@@ -725,15 +729,36 @@ def shift_rows(Rows rows, int64_t first, int64_t last, const real[:, ::1] by, co
         tk_shift_rows(&rows.c, &shift, first, last)
 
 
-LOSSES = {
-    "hinge": TK_HINGE,
-    "squared_hinge": TK_SQUARED_HINGE,
-    "log_loss": TK_LOG_LOSS,
-    "epsilon_insensitive": TK_EPSILON_INSENSITIVE,
-    "squared_epsilon_insensitive": TK_SQUARED_EPSILON_INSENSITIVE,
-    "crammer_singer": TK_CRAMMER_SINGER,
-    "multinomial": TK_MULTINOMIAL,
-}
+ASKED_OF = {TK_LABELS: "labels", TK_NUMBERS: "numbers", TK_CLASSES: "classes"}
+
+
+cdef const tk_loss *_loss(name) except NULL:
+    cdef int32_t i
+    cdef const tk_loss *loss
+    for i in range(tk_n_losses()):
+        loss = tk_loss_at(i)
+        if loss.name.decode() == name:
+            return loss
+    raise ValueError(f"there is no loss {name!r}")
+
+
+def losses():
+    """What there is to know of each loss: {name: {"of": "labels", "numbers" or "classes", and other numbers}}."""
+    cdef int32_t i
+    cdef const tk_loss *loss
+    known = {}
+    for i in range(tk_n_losses()):
+        loss = tk_loss_at(i)
+        known[loss.name.decode()] = {
+            "of": ASKED_OF[loss.of], "lipschitz": loss.lipschitz, "low": loss.low, "high": loss.high
+        }
+    return known
+
+
+def radius2(name, int32_t n_outputs):
+    """The optimum lies within lambda |w|^2 <= this, for weights of mean 1; None: it depends on the targets."""
+    cdef const tk_loss *loss = _loss(name)
+    return loss.radius2(n_outputs) if loss.radius2 != NULL else None
 
 
 cdef class Targets:
@@ -748,7 +773,7 @@ cdef class Targets:
 
     def __init__(self, loss, const int8_t[:, ::1] y, const double[:, ::1] target=None, const double[::1] weight=None,
                  const double[::1] favour=None, double epsilon=0):
-        self.c.loss = LOSSES[loss]
+        self.c.loss = _loss(loss)
         if (y is None) == (target is None) or (target is None) != self.of_labels:
             raise ValueError("the loss is one of labels and there are none, or one of numbers and there are none")
         self.n_rows = target.shape[0] if y is None else y.shape[0]
@@ -769,12 +794,12 @@ cdef class Targets:
     @property
     def of_labels(self):
         """Whether the loss is one of labels."""
-        return self.c.loss not in (TK_EPSILON_INSENSITIVE, TK_SQUARED_EPSILON_INSENSITIVE)
+        return self.c.loss.of != TK_NUMBERS
 
     @property
     def joint(self):
         """Whether the loss looks at all outputs of a row together."""
-        return self.c.loss in (TK_CRAMMER_SINGER, TK_MULTINOMIAL)
+        return self.c.loss.of == TK_CLASSES
 
     cdef int check(self, Py_ssize_t n_rows, Py_ssize_t n_outputs) except -1:
         if n_rows != self.n_rows or n_outputs != self.n_outputs:
@@ -849,9 +874,7 @@ cdef class Training:
     """Rows and what is asked of them, tables w [n_slots, width] to train, and the scratch of a pass.
 
     There are as many threads as `shares` has ranges: each updates the slots whose highest coordinate is in its own.
-    They may be others in each pass, and one thread may run it alone. How many seconds updates take is added to the
-    first of the eight numbers that each thread has in `spent` (OUT). Margins are sums over the ranges of `parts`, on
-    which, other than on `shares`, results depend; None: one range.
+    Margins are sums over the ranges of `parts`, on which, other than on `shares`, results depend; None: one range.
 
     The order of the rows is set at each epoch. Tables beyond the number of outputs are padding.
     """
@@ -864,12 +887,11 @@ cdef class Training:
     cdef readonly Targets targets
     cdef unsigned char[::1] scratch
     cdef const int32_t[::1] shares, parts
-    cdef double[:, ::1] spent
     cdef int32_t whole[2]
 
     def __init__(self, Rows rows not None, Map margin not None, Map update not None, w, Targets targets not None,
                  int32_t block, unsigned char[::1] scratch, const int32_t[::1] shares not None,
-                 const int32_t[::1] parts=None, double[:, ::1] spent=None):
+                 const int32_t[::1] parts=None):
         if rows.n_columns != margin.n_columns or w.ndim != 2 or w.shape[0] != rows.slots(margin):
             raise ValueError("rows, map and table do not belong together")
         if update.n_slots != margin.n_slots or update.n_columns != margin.n_columns or w.itemsize != rows.itemsize:
@@ -883,14 +905,9 @@ cdef class Training:
         if _bad_shares(shares, rows.n_columns):
             raise ValueError("shares do not go from 0 to d + 1")
         n_threads = <int32_t>shares.shape[0] - 1
-        self.team.n = self.team.most = n_threads
-        self.team.arrived, self.team.round, self.team.asleep = 0, 0, 0
-        for i in range(TK_SEEN):
-            self.team.core[i] = -1
-        if spent is not None and (spent.shape[0] != n_threads or spent.shape[1] != 8):
-            raise ValueError("spent does not belong to as many threads")
-        self.shares, self.spent = shares, spent
-        self.alone = False
+        self.team.n, self.team.arrived, self.team.round = n_threads, 0, 0
+        self.shares = shares
+        self.c.shares = &shares[0]
         self.whole[0], self.whole[1] = 0, rows.n_columns + 1
         self.c.parts, self.c.n_parts = self.whole, 1
         if parts is not None:
@@ -916,10 +933,8 @@ cdef class Training:
             raise ValueError(f"there is no thread {me}")
         if self.rows.c.order == NULL or not 0 <= first <= last <= self.rows.n_rows:
             raise ValueError(f"rows {first} to {last} are not there")
-        if _bad_shares(self.shares, self.rows.n_columns):
-            raise ValueError("shares do not go from 0 to d + 1")
         if self.scratch.shape[0] < training_scratch_bytes(
-                self.rows, self.c.block, self.targets.n_outputs, self.c.w.width, self.c.n_parts, self.team.most):
+                self.rows, self.c.block, self.targets.n_outputs, self.c.w.width, self.c.n_parts, self.team.n):
             raise ValueError("scratch is too small")
         return 0
 
@@ -927,19 +942,6 @@ cdef class Training:
     def block(self):
         """Rows in a block."""
         return self.c.block
-
-    @property
-    def alone(self):
-        """Whether one thread runs the next passes, and updates all slots."""
-        return self.team.n < self.team.most
-
-    @alone.setter
-    def alone(self, bint alone):
-        self.team.n, self.c.shares, self.c.spent = self.team.most, &self.shares[0], NULL
-        if self.spent is not None:
-            self.c.spent = &self.spent[0, 0]
-        if alone:
-            self.team.n, self.c.shares, self.c.spent = 1, self.whole, NULL
 
     cdef double *per_row(self, double[:, ::1] array) except? NULL:
         self.targets.check(array.shape[0], array.shape[1])
@@ -1164,218 +1166,6 @@ def use_instruction_set(name):
             tk_use_instruction_set(i)
             return
     raise ValueError(f"instruction set {name!r} is not usable here; usable: {instruction_sets()}")
-
-
-cdef extern from "Python.h":
-    int PyByteArray_Resize(object memory, Py_ssize_t size) except -1
-    char *PyByteArray_AsString(object memory) except NULL
-    double PyOS_string_to_double(const char *text, char **end, void *overflow) except? -1
-
-
-cdef extern from "tk.h" nogil:
-    const double TK_FLOAT_END
-
-    ctypedef enum tk_text:
-        TK_TEXT_GOOD
-        TK_TEXT_LABEL
-        TK_TEXT_QID
-        TK_TEXT_PAIR
-        TK_TEXT_NEGATIVE
-        TK_TEXT_ZERO
-        TK_TEXT_BEYOND
-        TK_TEXT_FALLS
-        TK_TEXT_VALUE
-        TK_TEXT_NOT_FINITE
-        TK_TEXT_TOO_LARGE
-
-    ctypedef struct tk_hard_number:
-        int64_t begin
-        int64_t place
-
-    ctypedef struct tk_svmlight:
-        tk_real real
-        int32_t first_index
-        int32_t n_columns
-        int32_t max_index
-        int64_t row_cost
-        int64_t entry_cost
-        int64_t enough
-        double *labels
-        int64_t *label_ptr
-        int64_t *indptr
-        int32_t *indices
-        void *values
-        tk_hard_number *hard
-        int64_t n_rows
-        int64_t n_labels
-        int64_t n_entries
-        int64_t n_hard
-
-    tk_text tk_read_svmlight(tk_svmlight *rows, const char *text, int64_t end, int64_t *at)
-    int64_t tk_count_bytes(const char *text, int64_t n, char which)
-
-
-TEXT_PROBLEMS = {
-    TK_TEXT_GOOD: None,
-    TK_TEXT_LABEL: "the label {seen} is not a number",
-    TK_TEXT_QID: "{seen} is not qid: and an integer",
-    TK_TEXT_PAIR: "{seen} is not index:value",
-    TK_TEXT_NEGATIVE: "the index of {seen} is negative",
-    TK_TEXT_ZERO: "the index of {seen} is 0, but indices begin at 1 here",
-    TK_TEXT_BEYOND: "the index of {seen} is too high for {n_columns} columns",
-    TK_TEXT_FALLS: "the index of {seen} is not above the one before",
-    TK_TEXT_VALUE: "the value {seen} is not a number",
-    TK_TEXT_NOT_FINITE: "{seen} is not finite",
-    TK_TEXT_TOO_LARGE: "{seen} is too large",
-}
-
-
-cdef enum:
-    VALUES, INDICES, INDPTR, LABELS, LABEL_PTR, HARD, N_ARRAYS
-
-
-cdef class Svmlight:
-    """Rows read from svmlight text, in memory that grows with them; see tk.h."""
-
-    cdef tk_svmlight c
-    cdef bint multilabel
-    cdef Py_ssize_t itemsize
-    cdef list memory, before  # a bytearray for each array, and how many bytes it had when rows were last taken
-    cdef const unsigned char[::1] text
-    cdef int64_t at, n_lines, n_pairs, n_commas
-    cdef double ahead
-
-    def __init__(self, Py_ssize_t itemsize, int32_t first_index, int32_t n_columns, bint multilabel, int64_t row_cost,
-                 int64_t entry_cost, int64_t enough):
-        self.itemsize, self.multilabel = itemsize, multilabel
-        self.c.real = TK_FLOAT64 if itemsize == 8 else TK_FLOAT32
-        self.c.first_index, self.c.n_columns, self.c.max_index = first_index, n_columns, -1
-        self.c.row_cost, self.c.entry_cost, self.c.enough = row_cost, entry_cost, enough
-        self.memory, self.before = [bytearray() for _ in range(N_ARRAYS)], [0] * N_ARRAYS
-        self.clear()
-        self.feed(b"\n")
-
-    def clear(self):
-        """Forget the rows, but not which indices there were."""
-        self.c.n_rows = self.c.n_labels = self.c.n_entries = 0
-
-    @property
-    def n_rows(self):
-        """How many rows there are."""
-        return self.c.n_rows
-
-    @property
-    def first_index(self):
-        """0 or 1; -1: 1 as far as is known."""
-        return self.c.first_index
-
-    @property
-    def max_index(self):
-        """The highest index in all that was read; -1 when there was none."""
-        return self.c.max_index
-
-    @property
-    def full(self):
-        """Whether the rows are enough, so that no more will be read."""
-        return self.c.n_rows * self.c.row_cost + self.c.n_entries * self.c.entry_cost >= self.c.enough
-
-    def feed(self, const unsigned char[::1] text not None, double ahead=1):
-        """Give the text to read next, whole lines; returns their number.
-
-        All text together is expected to be `ahead` times as long as what was given so far.
-        """
-        cdef const char *begin
-        cdef int64_t n = text.shape[0]
-        if n == 0 or text[n - 1] != c"\n":
-            raise ValueError("the text is not of whole lines")
-        begin = <const char *>&text[0]
-        self.text, self.at, self.ahead = text, 0, ahead
-        with nogil:
-            self.n_lines = tk_count_bytes(begin, n, c"\n")
-            self.n_pairs = tk_count_bytes(begin, n, c":")
-            self.n_commas = tk_count_bytes(begin, n, c",") if self.multilabel else 0
-        return self.n_lines
-
-    def read(self):
-        """Read on, until it is enough.
-
-        Returns (None, where the next line begins), or (what is wrong, where): the rows are then of no use.
-        """
-        cdef const char *begin = <const char *>&self.text[0]
-        cdef tk_text found
-        cdef int64_t i
-        self.reserve()
-        with nogil:
-            found = tk_read_svmlight(&self.c, begin, self.text.shape[0], &self.at)
-        for i in range(self.c.n_hard):  # they all stand before what is wrong
-            if not self.put(self.c.hard[i].place, begin + self.c.hard[i].begin):
-                found, self.at = TK_TEXT_TOO_LARGE, self.c.hard[i].begin
-                break
-        if found == TK_TEXT_BEYOND:
-            return TEXT_PROBLEMS[found].replace("{n_columns}", str(self.c.n_columns)), self.at
-        return TEXT_PROBLEMS[found], self.at
-
-    cdef int reserve(self) except -1:
-        """Make room for what the text may have."""
-        cdef int64_t n_labels = self.n_lines + self.n_commas, n_rows = self.c.n_rows + 1 + self.n_lines
-        cdef int64_t n_entries = self.c.n_entries + self.n_pairs
-        self.c.values = self.room(VALUES, n_entries * self.itemsize)
-        self.c.indices = <int32_t *>self.room(INDICES, n_entries * 4)
-        self.c.indptr = <int64_t *>self.room(INDPTR, n_rows * 8)
-        self.c.labels = <double *>self.room(LABELS, (self.c.n_labels + n_labels) * 8)
-        self.c.hard = <tk_hard_number *>self.room(HARD, (n_labels + self.n_pairs) * sizeof(tk_hard_number))
-        self.c.indptr[0], self.c.n_hard = 0, 0
-        self.c.label_ptr = NULL
-        if self.multilabel:
-            self.c.label_ptr = <int64_t *>self.room(LABEL_PTR, n_rows * 8)
-            self.c.label_ptr[0] = 0
-        return 0
-
-    cdef void *room(self, int which, Py_ssize_t size) except NULL:
-        """Where an array begins that has this size at least.
-
-        More than that is asked for when more is expected, for it takes no memory until it is written to.
-        """
-        memory = self.memory[which]
-        if len(memory) < size:
-            ample = 2 * len(memory) if which == HARD else max(
-                2 * len(memory), self.before[which] // 16 * 17, <Py_ssize_t>(size * self.ahead))
-            try:
-                PyByteArray_Resize(memory, max(size, ample))
-            except MemoryError:
-                PyByteArray_Resize(memory, size)
-        return PyByteArray_AsString(memory)
-
-    cdef bint put(self, int64_t place, const char *text) except? False:
-        """Convert a hard number as float() does; returns whether it is finite."""
-        cdef char *end
-        cdef double x = PyOS_string_to_double(text, &end, NULL)
-        if x - x != 0:
-            return False
-        if place < 0:
-            self.c.labels[-1 - place] = x
-        elif self.c.real == TK_FLOAT64:
-            (<double *>self.c.values)[place] = x
-        elif -TK_FLOAT_END < x < TK_FLOAT_END:
-            (<float *>self.c.values)[place] = <float>x
-        else:
-            return False
-        return True
-
-    def take(self):
-        """(values, indices, indptr, labels, label_ptr) as bytearrays; then there are no rows."""
-        if self.c.n_rows == 0:
-            self.reserve()  # the first entry of indptr is there even so
-        taken = self.memory[:HARD]
-        PyByteArray_Resize(taken[VALUES], self.c.n_entries * self.itemsize)
-        PyByteArray_Resize(taken[INDICES], self.c.n_entries * 4)
-        PyByteArray_Resize(taken[INDPTR], (self.c.n_rows + 1) * 8)
-        PyByteArray_Resize(taken[LABELS], self.c.n_labels * 8)
-        PyByteArray_Resize(taken[LABEL_PTR], (self.c.n_rows + 1) * 8 if self.multilabel else 0)
-        self.memory[:HARD] = [bytearray() for _ in taken]
-        self.before[:HARD] = map(len, taken)
-        self.clear()
-        return taken
 
 
 tk_init()

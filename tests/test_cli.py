@@ -997,7 +997,7 @@ def test_ctrl_c_while_training_says_after_how_many_epochs(tmp_path, keep):
     assert re.match(r"interrupted after [1-9]\d* epochs of training; ", last)
     seen.unlink()
     if keep:
-        assert last.endswith(f"the model of the last whole epoch is in {tmp_path / 'model'}")
+        assert last.endswith(f"the model so far is in {tmp_path / 'model'}")
         model = load(tmp_path / "model")
         assert model.interrupted_ and f"after {model.n_iter_} epochs" in last
         (tmp_path / "model").unlink()

@@ -150,7 +150,6 @@ def test_epochs_over_a_stream_are_those_in_memory_in_the_same_order(in_memory, c
     oracle = in_memory(problem, ChunkByChunk(7), 0.0)
     for _ in range(4):
         oracle.epoch()
-    oracle.keep()
     assert np.array_equal(model._table, model._to_model(oracle.model(), model._meaning()))
 
 

@@ -24,7 +24,7 @@ from taylorkern._data.checks import check_rows
 from taylorkern._data.expansion import Expansion
 from taylorkern._data.memory import available_memory, check_memory
 from taylorkern._data.rows import Rows, dot_rows
-from taylorkern._data.threads import Shares, cut_evenly
+from taylorkern._data.threads import cut_evenly
 from taylorkern.kernel import kernel_error, residual, taylor_operations
 
 X0 = np.zeros((4, 5))
@@ -634,27 +634,6 @@ def test_a_line_is_cut_into_pieces_of_about_the_same_cost(data):
     assert (np.diff(cuts) >= 0).all()
     for first, end in pairwise(cuts):  # one thing at most lies across a border
         assert cost[first:end].sum() <= cost.sum() / n + cost.max() + 1e-9
-
-
-def test_shares_follow_the_time_that_they_take():
-    true = np.linspace(1.0, 9.0, 200)  # what coordinates cost, which nobody has told
-    shares = Shares(np.ones(200), 3)
-    assert shares.ranges.tolist() == [0, 67, 133, 200]
-    for _ in range(12):
-        shares.spent[:, 0] = [true[first:end].sum() for first, end in pairwise(shares.ranges)]
-        shares.adjust()
-        assert not shares.spent.any() and shares.ranges[0] == 0 and shares.ranges[-1] == 200
-    taken = [true[first:end].sum() for first, end in pairwise(shares.ranges)]
-    assert max(taken) - min(taken) <= true.max()
-
-
-def test_shares_stay_as_they_are_when_little_is_known():
-    for n, spent in [(1, [1.0]), (2, [0.0, 0.0]), (2, [2e-4, 3e-4]), (2, [0.5, 0.0]), (2, [float("nan"), 1.0])]:
-        shares = Shares(np.ones(10), n)
-        before = shares.ranges.copy()
-        shares.spent[:, 0] = spent
-        shares.adjust()
-        assert np.array_equal(shares.ranges, before)
 
 
 # Memory.

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
-from taylorkern import _core, stream
+from taylorkern import _svmlight, stream
 from taylorkern.stream import iter_svmlight, read_svmlight
 
 # The oracle: a slow and obvious reader.
@@ -661,7 +661,7 @@ def test_memory_is_that_of_the_result_or_of_a_batch(tmp_path):
 
 
 def test_text_of_no_whole_lines_does_not_reach_c():
-    reader = _core.Svmlight(8, -1, 5, False, 0, 0, 1)
+    reader = _svmlight.Svmlight(8, -1, 5, False, 0, 0, 1)
     for text in (b"", b"1 1:1"):
         with pytest.raises(ValueError, match="the text is not of whole lines"):
             reader.feed(text)

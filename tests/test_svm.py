@@ -960,7 +960,7 @@ class Interrupter(Watcher):
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.usefixtures("callbacks")
 @slow
-def test_interrupted_estimators_hold_the_last_whole_epoch(solver):
+def test_estimators_interrupted_after_an_epoch_hold_its_model(solver):
     X, y = dense_data()
     model = TaylorSVC(solver=solver, tol=1e-9, max_iter=50, random_state=0)
     stopped = clone(model).set_callbacks(Interrupter(at=3))

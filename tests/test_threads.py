@@ -6,10 +6,9 @@ import sys
 import threading
 from collections import Counter
 
-import numpy as np
 import pytest
 
-from taylorkern._data.threads import MOST_REST, REST, TRIAL, Shares, Team, share_out
+from taylorkern._data.threads import Team, share_out
 
 
 def all_taken(n_jobs, n=200):
@@ -93,88 +92,33 @@ def test_a_forked_process_has_threads_of_its_own():
 
 
 class Steps:
-    """A step of the core whose passes are written down, on a clock that stands still but for the rows that are taken.
+    """A step of the core whose passes are written down, and may fail in one thread."""
 
-    A row takes so many seconds: of one thread, and of several, where that may be a function of how many rows there are.
-    """
-
-    def __init__(self, team, monkeypatch, n_columns=5):
-        team.shares = Shares(np.ones(n_columns + 1), team.n)
-        self.training, self.block, self.alone = self, 8, False
-        self.seconds_alone, self.seconds_together = 1.0, lambda n: 0.6
-        self.taken, self.now, self.everyone = [], 0.0, threading.Barrier(team.n, timeout=10)
-        monkeypatch.setattr("taylorkern._data.threads.perf_counter", lambda: self.now)
+    def __init__(self, n, fails_in=None):
+        self.taken, self.everyone, self.fails_in = [], threading.Barrier(n, timeout=10), fails_in
 
     def run(self, first, last, me=0):
-        if not self.alone:
-            self.everyone.wait()
-        if me == 0:
-            n = last - first
-            self.taken.append((1 if self.alone else 2, first, last))
-            self.now += n * (self.seconds_alone if self.alone else self.seconds_together(n))
-        if not self.alone:
-            self.everyone.wait()
+        self.everyone.wait()
+        self.taken.append((me, first, last))
+        self.everyone.wait()
+        if me == self.fails_in:
+            raise ValueError("a bug")
 
 
-ROWS, PART = 800, -(-800 // (TRIAL * 8)) * 8
-ALONE, TOGETHER = [(1, ROWS)], [(2, ROWS)]
-GOOD, BAD = ([(1, PART), (2, PART), (n, ROWS - 2 * PART)] for n in (2, 1))
-
-
-def how_passes_are_taken(team, steps, n_passes, rows=ROWS):
-    """For each pass in how many rows of it how many threads took part."""
-    passes = []
-    for first in range(0, n_passes * rows, rows):
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_all_threads_of_a_team_take_each_pass(n):
+    team, steps = Team(n), Steps(n)
+    assert team.n == n
+    for first in range(0, 40, 8):
         steps.taken.clear()
-        team.run(steps, first, first + rows)
-        ends = [first, *(last for _, _, last in steps.taken)]
-        assert [begin for _, begin, _ in steps.taken] == ends[:-1]  # all rows, in their order
-        assert ends[-1] == first + rows
-        assert all((end - first) % steps.block == 0 for end in ends)
-        passes.append([(n, last - begin) for n, begin, last in steps.taken])
-        assert not steps.alone
-    return passes
+        team.run(steps, first, first + 8)
+        assert sorted(steps.taken) == [(me, first, first + 8) for me in range(n)]
 
 
-def test_threads_that_are_slower_than_one_leave_passes_to_it_until_a_trial_goes_well(monkeypatch):
-    team = Team(2)
-    steps = Steps(team, monkeypatch)
-    for _ in range(3):
-        assert how_passes_are_taken(team, steps, REST + 1) == [GOOD] + [TOGETHER] * REST
-    steps.seconds_together = lambda n: 1.01
-    for rest in (REST, 2 * REST, 4 * REST, MOST_REST, MOST_REST):
-        assert how_passes_are_taken(team, steps, rest + 1) == [BAD] + [ALONE] * rest
-    steps.seconds_together = lambda n: 0.99
-    assert how_passes_are_taken(team, steps, REST + 1) == [GOOD] + [TOGETHER] * REST
-    steps.seconds_together = lambda n: 1.01
-    assert how_passes_are_taken(team, steps, REST + 2) == [BAD] + [ALONE] * REST + [BAD]
-
-
-def test_threads_that_get_slow_leave_passes_to_one_at_once(monkeypatch):
-    team = Team(2)
-    steps = Steps(team, monkeypatch)
-    assert how_passes_are_taken(team, steps, 3) == [GOOD, TOGETHER, TOGETHER]
-    steps.seconds_together = lambda n: 1.9
-    assert how_passes_are_taken(team, steps, 2) == [TOGETHER, TOGETHER]
-    steps.seconds_together = lambda n: 2.1
-    assert how_passes_are_taken(team, steps, 2) == [TOGETHER, ALONE]
-
-
-def test_short_trials_that_mislead_come_less_and_less_often(monkeypatch):
-    team = Team(2)
-    steps = Steps(team, monkeypatch)
-    steps.seconds_together = lambda n: 0.6 if n == PART else 20.0
-    for rest in (REST, 2 * REST, 4 * REST, MOST_REST, MOST_REST):
-        assert how_passes_are_taken(team, steps, rest + 1) == [GOOD] + [ALONE] * rest
-    steps.seconds_together = lambda n: 0.6
-    assert how_passes_are_taken(team, steps, 1) == [GOOD]
-    steps.seconds_together = lambda n: 20.0
-    assert how_passes_are_taken(team, steps, REST + 2) == [TOGETHER] + [ALONE] * REST + [BAD]
-
-
-@pytest.mark.parametrize(("n_blocks", "pieces"), [(1, [2]), (2, [1, 2]), (3, [1, 2, 2])])
-def test_a_pass_of_few_blocks_is_taken_whole_or_is_all_trial(n_blocks, pieces, monkeypatch):
-    team = Team(2)
-    steps = Steps(team, monkeypatch)
-    (taken,) = how_passes_are_taken(team, steps, 1, rows=8 * n_blocks)
-    assert [n for n, _ in taken] == pieces
+@pytest.mark.parametrize("n", [1, 3])
+def test_an_error_in_a_team_reaches_the_caller_when_all_have_ended(n):
+    team, steps = Team(n), Steps(n, fails_in=n - 1)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="a bug"):
+            team.run(steps, 0, 8)
+    assert len(steps.taken) == 2 * n

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from math import inf
 from typing import NamedTuple
 
-LABEL_LOSSES = ("hinge", "squared_hinge", "log_loss")
-NUMBER_LOSSES = ("epsilon_insensitive", "squared_epsilon_insensitive", "squared_error")
+from .._train.loss import LABEL_LOSSES, NUMBER_LOSSES
+
 SOLVERS = ("dual", "pegasos", "adagrad")
 MAX_DEGREE = 170
 
@@ -104,8 +104,8 @@ def _train(command):
     add(
         "--loss",
         choices=(*LABEL_LOSSES, *NUMBER_LOSSES),
-        help="the first three classify (default: hinge for two classes, squared_hinge for more), the others are for "
-        "numbers (default: epsilon_insensitive)",
+        help=f"{', '.join(LABEL_LOSSES)} classify (default: hinge for two classes, squared_hinge for more), the others "
+        "are for numbers (default: epsilon_insensitive)",
     )
     add("--solver", choices=SOLVERS, default="dual", help="(default: dual)")
     add("--multi-class", choices=("ovr", "crammer_singer", "multinomial"), default="ovr",
@@ -126,7 +126,7 @@ def _train(command):
         help="from one checkpoint to the next (default: 60)")  # fmt: skip
     add("--float32", action="store_true", help="work in single precision")
     add("--seed", type=_whole, default=0, metavar="N", help="of the order of rows (default: 0)")
-    add("--keep", action="store_true", help="after Ctrl-C, write the model of the last whole epoch")
+    add("--keep", action="store_true", help="after Ctrl-C, write the model that training had come to")
     add("--features", type=_count, metavar="N", help="columns (default: up to the highest index)")
     add("--verbose", action="store_true", help="show the epochs; so it does on a terminal")
     _common(command)

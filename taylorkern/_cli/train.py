@@ -39,8 +39,7 @@ def train(options):
     begin = perf_counter()
     model.save(path)
     if interrupted:
-        which = "so far" if options.stream else "of the last whole epoch"
-        raise KeyboardInterrupt(_so_far(model, f"; the model {which} is in {path}"))
+        raise KeyboardInterrupt(_so_far(model, f"; the model so far is in {path}"))
     progress(f"trained for {model.n_iter_} epochs in {trained:.2f} s")
     if options.json:
         facts = {"model": path, "rows": rows.n_rows, "columns": model.n_features_in_, **facts_of(model)}

@@ -1,31 +1,8 @@
-"""How much memory there is, the refusal of what does not fit, and large tables."""
+"""How much memory there is, and the refusal of what does not fit."""
 
-import mmap
 import os
-from contextlib import suppress
-from math import prod
 
 import numpy as np
-
-LARGE_PAGES = 2**22  # bytes from which on they are asked for
-
-
-def zeros(shape, dtype):
-    """As np.zeros: memory that is not used until it is touched; but in large pages, where the system has them.
-
-    Slots of a large table are all over it, and with small pages to find each one's place in memory takes longer than
-    to read it. And a page that was read before it is first written is exchanged then, and all threads have to be told.
-    """
-    n_bytes = prod(shape) * np.dtype(dtype).itemsize
-    if n_bytes < LARGE_PAGES or not hasattr(mmap, "MADV_HUGEPAGE"):
-        return np.zeros(shape, dtype=dtype)
-    try:
-        memory = mmap.mmap(-1, n_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    except OSError as error:
-        raise MemoryError(f"{n_bytes} bytes cannot be had: {error}") from error
-    with suppress(OSError):  # the system may know of none
-        memory.madvise(mmap.MADV_HUGEPAGE)
-    return np.frombuffer(memory, dtype=dtype).reshape(shape)
 
 
 def available_memory():

@@ -210,7 +210,6 @@ class Epochs:
         if state is None:
             return None
         restore_solver(solver, state)
-        solver.resume()
         observer.rows = [(int(row[0]), *row[1:4], int(row[4]), row[5]) for row in state["history"].tolist()]
         n_iter, slow, seconds, active = state["progress"].tolist()
         record = Record(state["record.primal"], state["record.dual"], int(active), state["record.seen"])

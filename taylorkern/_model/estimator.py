@@ -45,8 +45,8 @@ from .observe import FRAMES, CallbackSupportMixin, Observer
 from .predictor import LEAST, NotPlain, outputs
 from .remedy import remedy
 
-# Tables of n_slots numbers for each output that a solver holds, the copy of the last whole epoch's model included.
-TABLES = {"dual": 3, "pegasos": 5, "adagrad": 5}
+# Tables of n_slots numbers for each output that a solver holds, the model's included.
+TABLES = {"dual": 2, "pegasos": 5, "adagrad": 5}
 # Bytes for each row while it works: of its own, and for each output.
 ROW_BYTES, OUTPUT_BYTES = 100, {"dual": 70, "pegasos": 70, "adagrad": 40}
 SAMPLE = 2**12  # rows that are kept to tell how often a monomial occurs

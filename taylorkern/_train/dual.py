@@ -1,4 +1,4 @@
-"""Dual coordinate ascent: the loop, shrinking and the true gap. The steps are in csrc/dual.c."""
+"""Dual coordinate ascent: the loop, shrinking and the true gap. The steps are in csrc/train/dual.c."""
 
 from math import log2
 from typing import Any
@@ -15,6 +15,8 @@ class Dual:
     Rows that sit at a bound, with a margin well beyond what would move them, are left out of the next epochs. When the
     gap that is seen along the way has fallen far enough, the margins of all rows are computed at one w: that gives the
     true gap, and the rows to go on with. Outputs whose true gap is small enough stay as they are from there on.
+
+    Ctrl-C finds the table, alpha and |w|^2 as the last whole pass has left them: they belong together.
     """
 
     certified = True
@@ -26,8 +28,7 @@ class Dual:
         self.problem, self.random, self.tol = problem, random, tol
         self.table = problem.table()
         n, n_outputs = problem.n_rows, problem.n_outputs
-        # Written to, and not only set to zero, for the threads' sake: see _memory.zeros.
-        self.alpha = np.full((n, n_outputs), 0.0) if alpha is None else alpha
+        self.alpha = np.zeros((n, n_outputs)) if alpha is None else alpha
         self.margin = problem.to_margins(np.zeros((n, n_outputs)))
         self.norm2 = np.zeros(n_outputs)
         self.live = np.ones(n_outputs, dtype=np.uint8)
@@ -44,10 +45,7 @@ class Dual:
         self.of_active = terms[1]  # what the active rows have of the total
         self.primal, self.dual = terms[0], terms[1]
         self._active = np.empty(n, dtype=np.uint8)
-        self._spare = np.empty((2, n), dtype=np.int32)  # for active rows, in turn: the last ones are not forgotten
-        self._kept: Any = None  # see keep()
-        self._kept_alpha: Any = None
-        self._kept_table = None
+        self._spare = np.empty((2, n), dtype=np.int32)  # for active rows, in turn
         if alpha is not None and alpha.any():
             problem.add(self.table, alpha)
             self._evaluate()
@@ -122,41 +120,6 @@ class Dual:
         if self.live.any() and not last:
             self._choose(None, self.gap / np.where(self.primal > 0, self.primal, 1))
 
-    def keep(self, last=False):
-        """Remember this epoch's end, when another one may be cut short."""
-        if last:
-            return
-        # Of the alphas only those that the next epoch may change.
-        if self._kept_alpha is None:
-            self._kept_alpha = np.empty_like(self.alpha)
-        alpha = self._kept_alpha[: len(self.active)]
-        np.take(self.alpha, self.active, axis=0, out=alpha, mode="clip")  # in other modes there would be a copy more
-        self._kept = self.active, alpha, self.norm2.copy()
-        # Where the table is not much smaller than what an epoch changes, it is quicker to undo the epoch, if ever that
-        # is asked for, than to copy the table each time.
-        problem = self.problem
-        if KEPT_TABLE * problem.n_slots * problem.n_rows > problem.n_monomials * len(self.active):
-            self._kept_table = None
-        elif self._kept_table is None:
-            self._kept_table = self.table.copy()
-        else:
-            np.copyto(self._kept_table, self.table)
-
-    def resume(self):
-        """Go on from the end of an epoch that another solver ran: its arrays are here already."""
-        self.keep()
-
-    def restore(self):
-        """Return to the end of the last whole epoch."""
-        rows, alpha, norm2 = self._kept
-        if self._kept_table is not None:
-            self.table[:] = self._kept_table
-        else:
-            undone = np.zeros_like(self.alpha)
-            undone[rows] = alpha - self.alpha[rows]
-            self.problem.add(self.table, undone)
-        self.alpha[rows], self.norm2[:] = alpha, norm2
-
     def model(self):
         """The tables that predict."""
         return self.table
@@ -188,7 +151,6 @@ def block_of(problem):
     return 2 ** min(max(round(log2((0.75 if rows.core.walk_dense else 1.5) * pairs)), 4), 8)
 
 
-KEPT_TABLE = 16  # slots are copied in the time that it takes to walk one
 # It is time to compute the true gap when the one that is seen is at most this share of tol, for half of the problems,
 # or this share of the last true gap. Once so many rows have been visited that the margins of all are little beside
 # them, it is time somewhat earlier.

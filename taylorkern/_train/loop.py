@@ -1,9 +1,9 @@
 """Training: epochs of a solver, until the gap between primal and dual objective is small enough.
 
-A solver has `epoch()`, which runs one and returns what it knows of the objective; `keep()` and `restore()`, for Ctrl-C;
-`model()`, the table that predicts (see `Expansion.margin`); `point()`, a feasible dual point when it has one;
-`trained()`, the model, and `in_cells()`, what there is to know of each cell, both for a certificate; and `SHARED` and
-`STATE`, names of all that it has to know to go on, with `resume()` for when it has been told.
+A solver has `epoch()`, which runs one and returns what it knows of the objective; `model()`, the table that predicts
+(see `Expansion.margin`), also when Ctrl-C has come in the middle of an epoch; `point()`, a feasible dual point when it
+has one; `trained()`, the model, and `in_cells()`, what there is to know of each cell, both for a certificate; and
+`SHARED` and `STATE`, names of all that it has to know to go on.
 """
 
 from time import perf_counter
@@ -33,7 +33,7 @@ def train(solver, *, tol, max_iter, observer=None, epochs=None):
     Parameters
     ----------
     solver : Dual, Pegasos or Adagrad
-        The solver. Afterwards it stands at the end of an epoch, also after Ctrl-C.
+        The solver. After Ctrl-C it may have taken some steps of an epoch more than the outcome tells of.
     tol : float
         For a solver without a dual point: training ends when the objective falls by no more than this share in each of
         two epochs.
@@ -57,15 +57,14 @@ def train(solver, *, tol, max_iter, observer=None, epochs=None):
     if earlier is not None:
         n_iter, slow, seconds, record = earlier
         begin -= seconds
-    # Ctrl-C may come anywhere. An epoch is over as soon as it stands in `ended`, by one assignment; what is missing by
-    # then is made up for below.
-    begun, ended = n_iter, (n_iter, record)
+    # Ctrl-C may come anywhere. An epoch is over as soon as it stands in `ended`, by one assignment.
+    ended = n_iter, record
     try:
         while n_iter < max_iter and not converged and not stop:
             if observer:
                 observer.begin_epoch()
-            before, begun = record, n_iter + 1
-            ended = begun, solver.epoch(last=begun == max_iter)
+            before = record
+            ended = n_iter + 1, solver.epoch(last=n_iter + 1 == max_iter)
             n_iter, record = ended
             if solver.certified:
                 converged = all((record.primal - record.dual <= tol * record.primal).tolist())
@@ -73,7 +72,6 @@ def train(solver, *, tol, max_iter, observer=None, epochs=None):
                 fall, value = before.primal.sum() - record.primal.sum(), record.primal.sum()
                 slow = slow + 1 if 0 <= fall <= tol * value else 0
                 converged = slow >= 2
-            solver.keep(last=converged or n_iter == max_iter)
             if observer:
                 stop = observer.end_epoch(n_iter, perf_counter() - begin, record)
             if epochs and n_iter < max_iter and not converged and not stop:
@@ -82,10 +80,6 @@ def train(solver, *, tol, max_iter, observer=None, epochs=None):
     except KeyboardInterrupt:
         interrupted = True
         n_iter, record = ended
-        if n_iter and begun > n_iter:
-            solver.restore()
-        elif n_iter:
-            solver.keep()
-            if observer:
-                observer.note(n_iter, perf_counter() - begin, record)
+        if n_iter and observer:
+            observer.note(n_iter, perf_counter() - begin, record)
     return Outcome(n_iter, converged, interrupted, record)

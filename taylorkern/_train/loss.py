@@ -1,7 +1,8 @@
-"""The losses: what Python needs to know of them. Their formulas are in csrc/loss.h and csrc/joint.h."""
+"""The losses, as the tables of the core have them: see csrc/train/losses.h, which says how to add one."""
 
-from dataclasses import dataclass
-from math import e, sqrt
+from dataclasses import dataclass, replace
+
+from .. import _core
 
 
 @dataclass(frozen=True)
@@ -11,48 +12,44 @@ class Loss:
     Attributes
     ----------
     name : str
-        As csrc knows it.
+        As the core knows it.
+    of : {"labels", "numbers", "classes"}
+        What it is asked of; of classes: it looks at all outputs of a row together.
     lipschitz : float
         By how much it changes at most, for each unit by which the outputs of a row change, as a vector: what Theorem 1
         asks for. 0 for squared losses, which have no such bound.
-    joint : bool
-        Whether it looks at all outputs of a row together.
+    low, high : float
+        The bounds of a dual variable, for a weight of 1; not for losses of classes.
     epsilon : float
-        Of the insensitive losses.
+        Of the losses that have such a parameter.
     """
 
     name: str
+    of: str
     lipschitz: float
-    joint: bool = False
+    low: float
+    high: float
     epsilon: float = 0.0
 
+    @property
+    def joint(self):
+        """Whether it looks at all outputs of a row together."""
+        return self.of == "classes"
 
-LABEL_LOSSES = {
-    "hinge": Loss("hinge", 1.0),
-    "squared_hinge": Loss("squared_hinge", 0.0),
-    "log_loss": Loss("log_loss", 1.0),
-}
-JOINT_LOSSES = {
-    "crammer_singer": Loss("crammer_singer", sqrt(2), joint=True),
-    "multinomial": Loss("multinomial", sqrt(2), joint=True),
-}
+
+LOSSES = {name: Loss(name, **known) for name, known in _core.losses().items()}
+LABEL_LOSSES = {name: loss for name, loss in LOSSES.items() if loss.of == "labels"}
+JOINT_LOSSES = {name: loss for name, loss in LOSSES.items() if loss.joint}
+# By their public names: the squared error is another name of a loss without its epsilon.
+NUMBER_LOSSES = {name: loss for name, loss in LOSSES.items() if loss.of == "numbers"}
+NUMBER_LOSSES["squared_error"] = LOSSES["squared_epsilon_insensitive"]
 
 
 def regression_loss(name, epsilon):
     """The loss of numbers by its public name."""
-    if name == "epsilon_insensitive":
-        return Loss(name, 1.0, epsilon=epsilon)
-    return Loss("squared_epsilon_insensitive", 0.0, epsilon=epsilon if name != "squared_error" else 0.0)
-
-
-NUMBER_LOSSES = ("epsilon_insensitive", "squared_epsilon_insensitive", "squared_error")
+    return replace(NUMBER_LOSSES[name], epsilon=0.0 if name == "squared_error" else epsilon)
 
 
 def radius2(loss, n_outputs):
     """The optimum lies within lambda |w|^2 <= this, for weights of mean 1; None: it depends on the targets."""
-    known = {"hinge": 1.0, "squared_hinge": 0.5, "log_loss": 0.2785, "crammer_singer": 1.0}
-    if loss.name == "multinomial":
-        from scipy.special import lambertw
-
-        return float(lambertw((n_outputs - 1) / e).real)
-    return known.get(loss.name)
+    return _core.radius2(loss.name, n_outputs)

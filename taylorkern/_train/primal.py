@@ -1,10 +1,10 @@
-"""Stochastic steps on the primal objective: Pegasos and AdaGrad. The steps are in csrc/primal.c.
+"""Stochastic steps on the primal objective: Pegasos and AdaGrad. The steps are in csrc/train/primal.c.
 
 Both work on weights of features; `model` makes the table that predicts.
 """
 
 from math import isfinite, log
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,7 @@ class Pegasos:
     """The paper's solver: mini-batches, step 1 / (lambda t), the average of the iterates.
 
     w(alpha) is the last iterate, and its alpha is feasible after each whole epoch: a certificate at no cost.
+    Ctrl-C leaves the model of the last whole epoch.
     """
 
     certified = True
@@ -45,6 +46,7 @@ class Pegasos:
         self.share, self.radius = n_blocks / problem.n_rows, radius
         self.scale, self.norm2, self.shift = np.ones(n_outputs), norm2, np.zeros(n_outputs)
         self.t, self.n_averaged, self.epochs = t, 0, 0
+        self._kept: Any = None
 
     @staticmethod
     def blank(problem):
@@ -54,6 +56,8 @@ class Pegasos:
     def epoch(self, last=False):
         """One epoch over all rows."""
         problem = self.problem
+        if self.epochs:
+            self._ended()
         if self.epochs & (self.epochs - 1) == 0:  # a power of two: so the average is always over half of the epochs
             self.average[:], self.shift[:], self.n_averaged = 0, 0, 0
         vectors = self.alpha, self.scale, self.norm2
@@ -82,20 +86,14 @@ class Pegasos:
         averaged = problem.primal(problem.margins(model), norms(problem, model))
         for k in np.flatnonzero(np.broadcast_to(last < averaged, problem.n_outputs)):
             np.multiply(self.w[:, k], self.w.dtype.type(scale[k]), out=model[:, k])
-        self._next = model, alpha, norm2
+        self._kept = model, alpha, norm2
         return Record(np.minimum(last, averaged), dual, problem.n_rows, np.full_like(last, NAN))
 
-    def keep(self, last=False):
-        """Remember this epoch's end."""
-        self._kept = self._next
-
-    def resume(self):
-        """Go on from the end of an epoch that another solver ran: its arrays are here already."""
-        self._evaluate()
-        self.keep()
-
-    def restore(self):
-        """Nothing to do: the model is that of the last whole epoch already."""
+    def _ended(self):
+        """The last whole epoch: the model, and alpha and |w(alpha)|^2 of its last iterate."""
+        if self._kept is None:  # it was another solver's, and has come with a checkpoint
+            self._evaluate()
+        return self._kept
 
     def known(self, record):
         """The true objective is always known."""
@@ -103,27 +101,28 @@ class Pegasos:
 
     def model(self):
         """The table that predicts: the averaged iterate, or the last one where that is better."""
-        return self.problem.to_table(self._kept[0].copy())
+        return self.problem.to_table(self._ended()[0].copy())
 
     def point(self):
         """A feasible dual point, and |w(alpha)|^2 for each problem."""
-        return self._kept[1:]
+        return self._ended()[1:]
 
     def trained(self):
         """The model, for its certificate."""
-        return trained(self.problem, self._kept[0])
+        return trained(self.problem, self._ended()[0])
 
     def in_cells(self):
         """|w|^2 of each cell, of the model and of w(alpha), the last iterate."""
-        problem, alpha = self.problem, self._kept[1]
+        problem, (model, alpha, _) = self.problem, self._ended()
         margins = problem.to_margins(self.scale * problem.outputs(self.w))
-        return problem.weight_norms_in_cells(self._kept[0]), problem.norms_in_cells(alpha, margins)
+        return problem.weight_norms_in_cells(model), problem.norms_in_cells(alpha, margins)
 
 
 class Adagrad:
     """Steps with a size of their own for each slot, and the average of the iterates. It has no dual point.
 
     Parameters are those of the other solvers (alpha is of no use to it), and the state of a stream to go on with.
+    Ctrl-C finds it where it stands, after some of an epoch's steps.
     """
 
     certified = False
@@ -163,14 +162,11 @@ class Adagrad:
         """One pass over rows that are part of a stream."""
         # So that the average is over at least the later half of the rows.
         if self.n_seen >= 2 * self.n_restarted or not self.n_averaged:
-            self.average[:], self.n_averaged, self.n_restarted = 0, 0, self.n_seen
+            self.n_averaged, self.n_restarted, self.average[:] = 0, self.n_seen, 0
         weight = self.problem.weight
         self.n_seen += self.problem.n_rows if weight is None else float(weight.sum())
         self._better[:] = True
-        try:
-            self._steps(1 / (self.problem.C * self.n_seen))
-        finally:  # after Ctrl-C it stands where it is
-            self.keep()
+        self._steps(1 / (self.problem.C * self.n_seen))
 
     def _steps(self, lambda_):
         state = _core.Adagrad(self.training, self.squares, self.eta, self.unit)
@@ -185,14 +181,18 @@ class Adagrad:
             begin, end = (len(order) * k // parts for k in (part, part + 1))
             for first, last in problem.passes(end - begin, self.block):
                 self.team.run(state, begin + first, begin + last)
-            settle(state, lambda_ * self.eta * (end - begin), self.average, problem.n_jobs)
-            self.n_averaged += 1
+            try:
+                settle(state, lambda_ * self.eta * (end - begin), self.average, problem.n_jobs)
+                self.n_averaged += 1
+            except KeyboardInterrupt:  # some slots have one iterate more in their average than others
+                self.n_averaged = 0
+                raise
 
     def epoch(self, last=False):
         """One epoch over all rows."""
         problem = self.problem
         if self.epochs & (self.epochs - 1) == 0:  # a power of two: so the average is always over half of the epochs
-            self.average[:], self.n_averaged = 0, 0
+            self.n_averaged, self.average[:] = 0, 0
         self._steps(problem.lambda_)
         self.n_seen += problem.n_rows
         self.epochs += 1
@@ -207,18 +207,12 @@ class Adagrad:
         self._reached = reached.sum()
         return Record(reached, np.full_like(last, NAN), problem.n_rows, np.full_like(last, NAN))
 
-    def keep(self, last=False):
-        """Remember this epoch's end."""
-        self._kept = self.w.copy()
+    def _weights(self):
+        """The model: the averaged iterate, or the last one where that is better or there is no average."""
+        weights = self.w.copy()
         for k in np.flatnonzero(self._better) if self.n_averaged else ():
-            np.divide(self.average[:, k], self.average.dtype.type(self.n_averaged), out=self._kept[:, k])
-
-    def resume(self):
-        """Go on from the end of an epoch that another solver ran: its arrays are here already."""
-        self.keep()
-
-    def restore(self):
-        """Nothing to do: the model is that of the last whole epoch already."""
+            np.divide(self.average[:, k], self.average.dtype.type(self.n_averaged), out=weights[:, k])
+        return weights
 
     def known(self, record):
         """The true objective is always known."""
@@ -226,7 +220,7 @@ class Adagrad:
 
     def model(self):
         """The table that predicts: the averaged iterate, or the last one where that is better."""
-        return self.problem.to_table(self._kept.copy())
+        return self.problem.to_table(self._weights())
 
     def point(self):
         """It has none."""
@@ -234,11 +228,11 @@ class Adagrad:
 
     def trained(self):
         """The model, for its certificate."""
-        return trained(self.problem, self._kept)
+        return trained(self.problem, self._weights())
 
     def in_cells(self):
         """|w|^2 of each cell, of the model; None of w(alpha)."""
-        return self.problem.weight_norms_in_cells(self._kept), None
+        return self.problem.weight_norms_in_cells(self._weights()), None
 
     def _search(self):
         """The step size that does best on a sample of the rows: up or down from 1, as long as that is better."""

@@ -7,19 +7,19 @@ import numpy as np
 
 from .. import _core
 from .._data.expansion import PASS_MONOMIALS, padded
-from .._data.memory import zeros
 from .._data.rows import PASS_GAIN, WORTH_THREAD, Rows, dot_rows
-from .._data.threads import Shares, Team, share_out
+from .._data.threads import Team, share_out
 from .loss import radius2
 
 NAN = float("nan")
 TOGETHER = 2**15  # rows of several partitions that are brought into the order of the first one's cells
-# Multiply-adds for each row from which on a second thread gains something (bench/roofline.py, part e).
-WORTH_THREADS = 700
-# The same for margins in parts, on the number of which results depend: each thread takes one, and sees the slots that
-# it updates, which nobody else reads then.
+# Multiply-adds for each row from which on margins are taken in parts, whose number shows in results. Each thread
+# takes one: it reads the slots that it updates, which nobody else reads then.
 WORTH_PARTS, PARTS = 4000, 2
-CLEARED = 2**18  # slots that a thread clears at once
+# The same from which on there is more than one thread (bench/roofline.py, part e). With fewer, and so without parts,
+# slots go from one core to the other in each block: on near cores that gains a tenth, on far or busy ones it loses
+# more than half.
+WORTH_THREADS = 4000
 TERMS = 2**15  # of the objectives, that a thread adds up at once
 
 
@@ -93,16 +93,7 @@ class Problem:
 
     def table(self):
         """Tables of zeros, [n_slots, width]."""
-        table = zeros((self.n_slots, self.width), self.dtype)
-        if self.n_jobs > 1 and self.n_slots <= self.n_monomials:
-            # The system clears memory when it is first written to. In training that would fall to the thread that has
-            # the rare columns, whose slots are the most.
-            def take(parts):
-                for first in parts:
-                    table[first : first + CLEARED] = 0
-
-            share_out(take, iter(range(0, self.n_slots, CLEARED)), self.n_jobs)
-        return table
+        return np.zeros((self.n_slots, self.width), self.dtype)
 
     @property
     def n_slots(self):
@@ -138,19 +129,15 @@ class Problem:
     def training(self, w, block, margin=None, update=None, team=None):
         """C's view of the problem, with tables to train, and the rows to put in order: (training, rows).
 
-        By default the tables hold the weights of features. A team learns which slots each of its threads updates.
+        By default the tables hold the weights of features.
         """
         rows = self.rows.twin()
         n_parts, n_threads = PARTS if self.work_of_row >= WORTH_PARTS else 1, 1 if team is None else team.n
         n_bytes = _core.training_scratch_bytes(rows, block, self.n_outputs, self.width, n_parts, n_threads)
         scratch = np.zeros(n_bytes, dtype=np.uint8)
         margin, update = margin or self.expansion.features, update or self.expansion.features
-        parts, shares = (self.rows.shares(self.expansion, n, self.width) for n in (n_parts, 1))
-        spent = None
-        if n_threads > 1:
-            team.shares = Shares(self.rows.costs(self.expansion, self.width), n_threads)
-            shares, spent = team.shares.ranges, team.shares.spent
-        return _core.Training(rows, margin, update, w, self.targets, block, scratch, shares, parts, spent), rows
+        parts, shares = (self.rows.shares(self.expansion, n, self.width) for n in (n_parts, n_threads))
+        return _core.Training(rows, margin, update, w, self.targets, block, scratch, shares, parts), rows
 
     def team(self, steps=1):
         """The threads that run passes together: one where a row is so little work that they would mostly wait.
@@ -322,10 +309,7 @@ class Problem:
         """An alpha of a problem with other weights or labels, brought to where it is feasible here."""
         omega = self.omega()
         if not self.loss.joint:
-            low, high = (0.0 if self.of_labels else -omega), omega
-            if not self.loss.lipschitz:
-                low, high = (0.0 if self.of_labels else -np.inf), np.inf
-            return np.clip(alpha, low, high)
+            return np.clip(alpha, self.loss.low * omega, self.loss.high * omega)
         own = self.y > 0
         others = np.minimum(np.where(own, 0.0, alpha), 0.0)
         total = -others.sum(axis=1, keepdims=True)

@@ -6,7 +6,7 @@
  * once when the loss is a joint one. w = C sum_i alpha_i y_i phi(x_i) is kept as it goes. The rows of a block are
  * visited with the block's Gram matrix, so that each sees what the others have changed; the walk sees them twice only,
  * once for the margins and once for the changes. */
-#include "train.h"
+#include "blocks.h"
 
 /* Each output by itself. */
 
@@ -19,7 +19,8 @@ static int can_move(const tk_training *training, const tk_dual *dual, const tk_b
 {
     const tk_targets *targets = training->targets;
     const int64_t row = block->row[i], n = targets->n_outputs;
-    return tk_can_move(targets, dual->alpha[row * n + k], tk_omega(targets, row, k), block->margin[i * n + k]);
+    return targets->loss->one.can_move(targets->epsilon, dual->alpha[row * n + k], tk_omega(targets, row, k),
+                                       block->margin[i * n + k]);
 }
 
 /* Only rows of which a first step would change an alpha stay in the block. The others would only cost time, in
@@ -128,7 +129,8 @@ static const double *joint_step(const tk_training *training, const tk_dual *dual
     double *new = block->outputs, change = 0;
     for (int32_t k = 0; k < n; k++)
         new[k] = old[k];
-    tk_joint_step(targets, new, omega, block->margin + i * n, q, y, new + n);
+    q = q > 1e-12 ? q : 1e-12; /* a row without features: nothing depends on it */
+    targets->loss->joint.step(n, new, omega, block->margin + i * n, q, y, new + n);
     for (int32_t k = 0; k < n; k++)
         change = fmax(change, fabs(new[k] - old[k]));
     *largest = fmax(*largest, change);

@@ -3,7 +3,7 @@
  *     lambda/2 |w|^2 + mean_i omega_i loss(v_i),        the omega_i have mean 1
  *
  * of each output by itself, or of all at once when the loss is a joint one. */
-#include "train.h"
+#include "blocks.h"
 
 /* t_ik: how much of phi(x_i) would lessen the loss of row i, omega_i y_ik times its slope. */
 static void see_slopes(const tk_training *training, const tk_block *block, int64_t i, void *state)
@@ -15,11 +15,11 @@ static void see_slopes(const tk_training *training, const tk_block *block, int64
     (void)state;
     if (tk_is_joint(targets)) {
         const int32_t y = tk_class_of(targets, row);
-        tk_joint_slopes(targets, v, y, tk_omega(targets, row, y), t);
+        targets->loss->joint.slopes((int32_t)n, v, y, tk_omega(targets, row, y), t);
         return;
     }
     for (int32_t k = 0; k < n; k++)
-        t[k] = tk_omega(targets, row, k) * tk_sign(targets, row, k) * tk_slope(targets, v[k]);
+        t[k] = tk_omega(targets, row, k) * tk_sign(targets, row, k) * targets->loss->one.slope(targets->epsilon, v[k]);
 }
 
 /* |w_k + factor sum_i t_ik phi(x_i)|^2 - |w_k|^2; the outputs are `shrink` times those of the block's margins. */
@@ -126,10 +126,8 @@ void tk_adagrad_pass(const tk_training *training, int64_t first, int64_t last, c
     const int32_t *share = training->shares + me;
     for (int64_t i = first; i < last; i += training->block) {
         tk_next_block(training, i, last, NULL, &block, see_slopes, keep_slopes, NULL);
-        const double begin = tk_begin_update(training);
         tk_adapt_part(&block.rows, training->update, 0, block.n, state, block.reals, block.for_walk, share[0],
                       share[1]);
-        tk_end_update(training, me, begin);
-        tk_meet(training->team, me);
+        tk_meet(training->team);
     }
 }

@@ -1,11 +1,11 @@
 /* What the training passes share: a block of rows and its margins. */
-#ifndef TK_TRAIN_H
-#define TK_TRAIN_H
+#ifndef TK_BLOCKS_H
+#define TK_BLOCKS_H
 
 #include <stddef.h>
 
-#include "joint.h"
 #include "kernels.h"
+#include "loss.h"
 #include "team.h"
 
 /* The block at hand, carved out of the scratch of a pass. Threads share all of it but what is marked as each one's own;
@@ -20,7 +20,6 @@ typedef struct {
     void *reals;     /* [n_parts][block][width] outputs, or [block][width] coefficients, in the type of the rows */
     uint8_t *wanted; /* [block] whether a step has a use for the row */
     int64_t *kept;   /* [1] how many rows are left */
-    int32_t *next;   /* [n_threads][LINE / 4] pieces of each one's rows that have been taken */
     double *factors; /* [2][K] what coefficients are multiplied by */
     void *for_gram;  /* scratch of tk_gram, for whoever is alone with the block */
     tk_swept swept;  /* own: with room for a block */
@@ -30,8 +29,6 @@ typedef struct {
     void *for_walk;  /* own */
     int32_t me, n_threads;
 } tk_block;
-
-enum { LINE = 64 }; /* bytes that threads had better not share */
 
 tk_block tk_carve_block(const tk_training *training, int32_t me);
 
@@ -55,10 +52,6 @@ void tk_keep_changed(const tk_training *training, tk_block *block);
 
 /* factor * factors_k * t_k (NULL: all 1) in the type of the rows; 0 for the padding. For one thread. */
 void tk_coefficients(const tk_training *training, tk_block *block, double factor, const double *factors);
-
-/* When a thread begins to update its slots, and when it has done so: see tk_training's spent. */
-double tk_begin_update(const tk_training *training);
-void tk_end_update(const tk_training *training, int32_t me, double begin);
 
 /* table_k += the sum over the block's rows of their coefficients times phi(x_i). All threads call it. */
 void tk_add_block(const tk_training *training, tk_block *block, void *table);

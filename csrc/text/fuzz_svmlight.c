@@ -3,7 +3,7 @@
  *
  * With libFuzzer, where clang has it:
  *
- *     clang -std=c11 -g -O1 -fsanitize=fuzzer,address,undefined -DTK_LIBFUZZER fuzz_svmlight.c svmlight.c -o fuzz
+ *     clang -std=c11 -g -O1 -fsanitize=fuzzer,address,undefined -DTK_LIBFUZZER fuzz_svmlight.c svmlight.c -lm -o fuzz
  *     ./fuzz -max_total_time=60
  *
  * Without, spoilt texts of its own, for so many seconds, or the contents of files:
@@ -16,7 +16,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "tk.h"
+#include "svmlight.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -40,14 +40,14 @@ static void put(const tk_svmlight *rows, int64_t place, double x)
 {
     if (place < 0)
         rows->labels[-1 - place] = x;
-    else if (rows->real == TK_FLOAT64)
+    else if (rows->wide)
         ((double *)rows->values)[place] = x;
     else
         ((float *)rows->values)[place] = (float)x;
 }
 
 typedef struct {
-    tk_real real;
+    int32_t wide;
     int32_t first_index, n_columns;
     int several;
 } options;
@@ -58,13 +58,13 @@ static tk_svmlight read_all(const options *o, const char *text, int64_t n, int64
 {
     const int64_t n_lines = tk_count_bytes(text, n, '\n'), n_pairs = tk_count_bytes(text, n, ':');
     const int64_t n_labels = n_lines + (o->several ? tk_count_bytes(text, n, ',') : 0);
-    tk_svmlight rows = {.real = o->real, .first_index = o->first_index, .n_columns = o->n_columns, .max_index = -1};
+    tk_svmlight rows = {.wide = o->wide, .first_index = o->first_index, .n_columns = o->n_columns, .max_index = -1};
     rows.row_cost = 1;
     rows.labels = room(n_labels, sizeof *rows.labels);
     rows.label_ptr = o->several ? room(n_lines + 1, sizeof *rows.label_ptr) : NULL;
     rows.indptr = room(n_lines + 1, sizeof *rows.indptr);
     rows.indices = room(n_pairs, sizeof *rows.indices);
-    rows.values = room(n_pairs, o->real == TK_FLOAT64 ? 8 : 4);
+    rows.values = room(n_pairs, o->wide ? 8 : 4);
     rows.hard = room(n_labels + n_pairs, sizeof *rows.hard);
     rows.indptr[0] = 0;
     if (o->several)
@@ -100,9 +100,9 @@ static int same_bits(const void *a, const void *b, int64_t n, size_t size)
 
 static int same_value(const tk_svmlight *rows, int64_t k, double x)
 {
-    const float narrow = rows->real == TK_FLOAT64 ? 0 : (float)x;
-    return rows->real == TK_FLOAT64 ? same_bits((double *)rows->values + k, &x, 1, sizeof x)
-                                    : same_bits((float *)rows->values + k, &narrow, 1, sizeof narrow);
+    const float narrow = rows->wide ? 0 : (float)x;
+    return rows->wide ? same_bits((double *)rows->values + k, &x, 1, sizeof x)
+                      : same_bits((float *)rows->values + k, &narrow, 1, sizeof narrow);
 }
 
 static const char *token_end(const char *p)
@@ -167,8 +167,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const int32_t columns[] = {INT32_MAX - 1, 31, 30, 9};
     const uint8_t choice = size ? data[0] : 0;
-    const options o = {choice & 1 ? TK_FLOAT32 : TK_FLOAT64, (choice >> 1) % 3 - 1, columns[choice >> 4 & 3],
-                       choice >> 3 & 1};
+    const options o = {!(choice & 1), (choice >> 1) % 3 - 1, columns[choice >> 4 & 3], choice >> 3 & 1};
     const int64_t n = size ? (int64_t)size : 1;
     char *text = room(n, 1);
     if (size)
@@ -184,11 +183,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const int64_t n_entries = rows.indptr[rows.n_rows];
     expect(same_bits(rows.indptr, again.indptr, rows.n_rows + 1, 8), "reading in parts gives the same rows");
     expect(same_bits(rows.indices, again.indices, n_entries, 4), "reading in parts gives the same indices");
-    expect(same_bits(rows.values, again.values, n_entries, o.real == TK_FLOAT64 ? 8 : 4), "and the same values");
+    expect(same_bits(rows.values, again.values, n_entries, o.wide ? 8 : 4), "and the same values");
     if (!problem) {
         int finite = 1; /* hard numbers are the caller's to refuse */
         for (int64_t k = 0; k < n_entries; k++)
-            finite &= isfinite(o.real == TK_FLOAT64 ? ((double *)rows.values)[k] : ((float *)rows.values)[k]) != 0;
+            finite &= isfinite(o.wide ? ((double *)rows.values)[k] : ((float *)rows.values)[k]) != 0;
         expect(finite || rows.n_hard > 0, "all values are finite");
         check_rows(&rows, text, text + n);
     }

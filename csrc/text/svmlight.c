@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "decimal.h"
-#include "tk.h"
+#include "svmlight.h"
 
 /* A space, tab, vertical tab, form feed or carriage return. */
 static inline int is_blank(byte c)
@@ -105,7 +105,7 @@ static int can_be_zero(const tk_svmlight *rows, int64_t index, int64_t n_before)
     return index == 0 && n_before == 0 && rows->first_index < 0 && rows->max_index < rows->n_columns;
 }
 
-static inline tk_text read_pairs(tk_svmlight *rows, const byte *text, const byte **at, const tk_real real)
+static inline tk_text read_pairs(tk_svmlight *rows, const byte *text, const byte **at, const int32_t wide)
 {
     const int64_t begin = rows->n_entries;
     int64_t n = begin, previous = rows->first_index == 0 ? -1 : 0;
@@ -141,7 +141,7 @@ static inline tk_text read_pairs(tk_svmlight *rows, const byte *text, const byte
             if (found == HARD)
                 rows->hard[rows->n_hard++] = (tk_hard_number){*at - text, n};
         }
-        if (real == TK_FLOAT64) {
+        if (wide) {
             ((double *)rows->values)[n] = x;
         } else {
             if (!(x < TK_FLOAT_END && x > -TK_FLOAT_END))
@@ -169,8 +169,7 @@ static tk_text read_row(tk_svmlight *rows, const byte *text, const byte **at)
     problem = skip_qid(at);
     if (problem)
         return problem;
-    problem =
-        rows->real == TK_FLOAT64 ? read_pairs(rows, text, at, TK_FLOAT64) : read_pairs(rows, text, at, TK_FLOAT32);
+    problem = rows->wide ? read_pairs(rows, text, at, 1) : read_pairs(rows, text, at, 0);
     if (problem)
         return problem;
     rows->n_rows++;

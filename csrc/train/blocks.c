@@ -1,4 +1,4 @@
-#include "train.h"
+#include "blocks.h"
 
 static int64_t aligned(int64_t bytes)
 {
@@ -14,7 +14,6 @@ enum {
     GRAM,
     WANTED,
     KEPT,
-    NEXT,
     FACTORS,
     GRAM_SCRATCH,
     N_SHARED,
@@ -31,8 +30,7 @@ enum {
     N_PARTS
 };
 
-static void sizes(const tk_rows *rows, int64_t block, int64_t n_outputs, int64_t width, int64_t n_parts,
-                  int64_t n_threads, int64_t *bytes)
+static void sizes(const tk_rows *rows, int64_t block, int64_t n_outputs, int64_t width, int64_t n_parts, int64_t *bytes)
 {
     bytes[ROW] = bytes[SOME] = bytes[MOVING] = block * 4;
     bytes[MARGIN] = bytes[T] = block * n_outputs * 8;
@@ -40,7 +38,6 @@ static void sizes(const tk_rows *rows, int64_t block, int64_t n_outputs, int64_t
     bytes[GRAM] = (block * block + SPARE) * 8;
     bytes[WANTED] = block;
     bytes[KEPT] = 8;
-    bytes[NEXT] = n_threads * LINE;
     bytes[GRAM_SCRATCH] = tk_gram_scratch_bytes(rows, block);
     bytes[PART] = n_outputs > 1 ? bytes[GRAM] : 0;
     bytes[F] = (block + SPARE) * 8;
@@ -63,7 +60,7 @@ int64_t tk_training_scratch_bytes(const tk_rows *rows, int32_t block, int32_t n_
                                   int32_t n_threads)
 {
     int64_t bytes[N_PARTS];
-    sizes(rows, block, n_outputs, width, n_parts, n_threads, bytes);
+    sizes(rows, block, n_outputs, width, n_parts, bytes);
     return sum_of(bytes, 0, N_SHARED) + n_threads * sum_of(bytes, N_SHARED, N_PARTS);
 }
 
@@ -72,8 +69,7 @@ tk_block tk_carve_block(const tk_training *training, int32_t me)
     int64_t bytes[N_PARTS];
     void *at[N_PARTS];
     char *next = training->scratch;
-    sizes(training->rows, training->block, training->targets->n_outputs, training->w.width, training->n_parts,
-          tk_team_room(training->team), bytes);
+    sizes(training->rows, training->block, training->targets->n_outputs, training->w.width, training->n_parts, bytes);
     for (int part = 0; part < N_PARTS; part++) {
         if (part == N_SHARED)
             next += me * sum_of(bytes, N_SHARED, N_PARTS);
@@ -88,7 +84,6 @@ tk_block tk_carve_block(const tk_training *training, int32_t me)
                   .reals = at[REALS],
                   .wanted = at[WANTED],
                   .kept = at[KEPT],
-                  .next = at[NEXT],
                   .factors = at[FACTORS],
                   .swept = {.targets = training->targets,
                             .f = at[F],
@@ -113,7 +108,7 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-enum { MOST_FETCHED = 4 * LINE }; /* of a row: processors go on by themselves */
+enum { MOST_FETCHED = 256 }; /* bytes of a row: processors go on by themselves */
 
 /* Rows come in random order, and large data is in no cache: these will be there when it is their turn. Where they begin
  * is known by then, see fetch_ends. */
@@ -201,9 +196,7 @@ static void take_margins(const tk_training *training, const block_call *call, tk
 
 void tk_once(const tk_training *training, tk_block *block, tk_alone *work, void *state)
 {
-    if (tk_arrive(training->team, block->me)) {
-        for (int32_t of = 0; of < block->n_threads; of++) /* nobody is about to take any */
-            block->next[of * (LINE / 4)] = 0;
+    if (tk_arrive(training->team)) {
         work(training, block, state);
         *block->kept = block->n;
         tk_release(training->team);
@@ -215,29 +208,18 @@ void tk_next_block(const tk_training *training, int64_t first, int64_t last, con
                    tk_see *see, tk_alone *then, void *state)
 {
     const block_call call = {first, last, scale, see, state};
-    /* Either threads are as many for each part, or each sees all of them. */
+    /* Either threads are as many for each part, or each sees all of them; and each has some of the rows. */
     const int32_t teams = block->n_threads % training->n_parts == 0 ? training->n_parts : 1;
-    const int32_t together = training->n_parts / teams, in_team = block->n_threads / teams;
+    const int32_t together = training->n_parts / teams, in_team = block->n_threads / teams, me = block->me % in_team;
     const int64_t n = block->n = least(last - first, training->block);
     const int64_t step = training->rows->walk_dense && training->w.width > 1 ? MANY : FEW;
-    /* Each thread takes the rows that are its own, and then what others have not come to. Most of its own it takes at
-     * once: to begin takes time, and what has been fetched for them is in its cache. */
-    for (int32_t other = 0; other < block->n_threads; other++) {
-        const int32_t of = (block->me + other) % block->n_threads, part = of / in_team * together;
-        const int64_t from = n * (of % in_team) / in_team / step * step;
-        const int64_t to = of % in_team + 1 == in_team ? n : n * (of % in_team + 1) / in_team / step * step;
-        const int64_t most = block->n_threads == 1 ? to - from : (to - from) * 3 / 4 / step * step;
-        for (int64_t begin = from, end; begin < to;) {
-            const int64_t piece = tk_take(block->next + of * (LINE / 4));
-            begin = piece == 0 ? from : from + most + (piece - 1) * step;
-            end = least(piece == 0 ? from + most : begin + step, to);
-            take_margins(training, &call, block, begin, end, part, together);
-            if (teams == 1)
-                see_rows(training, &call, block, begin, end);
-        }
-    }
-    if (teams > 1) {
-        tk_meet(training->team, block->me);
+    const int64_t begin = n * me / in_team / step * step;
+    const int64_t end = me + 1 == in_team ? n : n * (me + 1) / in_team / step * step;
+    take_margins(training, &call, block, begin, end, block->me / in_team * together, together);
+    if (teams == 1) {
+        see_rows(training, &call, block, begin, end);
+    } else {
+        tk_meet(training->team);
         see_rows(training, &call, block, n * block->me / block->n_threads, n * (block->me + 1) / block->n_threads);
     }
     tk_once(training, block, then, state);
@@ -290,23 +272,10 @@ void tk_coefficients(const tk_training *training, tk_block *block, double factor
         }
 }
 
-double tk_begin_update(const tk_training *training)
-{
-    return training->spent ? tk_seconds() : 0;
-}
-
-void tk_end_update(const tk_training *training, int32_t me, double begin)
-{
-    if (training->spent)
-        training->spent[me * 8] += tk_seconds() - begin;
-}
-
 void tk_add_block(const tk_training *training, tk_block *block, void *table)
 {
     const tk_table to = {table, training->w.width};
     const int32_t *share = training->shares + block->me;
-    const double begin = tk_begin_update(training);
     tk_add_part(&block->rows, training->update, 0, block->n, &to, block->reals, block->for_walk, share[0], share[1]);
-    tk_end_update(training, block->me, begin);
-    tk_meet(training->team, block->me);
+    tk_meet(training->team);
 }

@@ -1,5 +1,6 @@
 /* Tests of the reader of svmlight text alone. fuzz_svmlight.c compares it with the C library on texts of any kind. */
 #include "decimal.h"
+#include "svmlight.h"
 #include "testing.h"
 
 enum { ROOM = 64 };
@@ -14,10 +15,10 @@ typedef struct {
     int64_t at;
 } text_rows;
 
-static void read_text(text_rows *rows, const char *text, tk_real real, int32_t first_index, int several)
+static void read_text(text_rows *rows, const char *text, int32_t wide, int32_t first_index, int several)
 {
     memset(rows, 0, sizeof *rows);
-    rows->c = (tk_svmlight){.real = real, .first_index = first_index, .n_columns = 9, .max_index = -1, .enough = 1};
+    rows->c = (tk_svmlight){.wide = wide, .first_index = first_index, .n_columns = 9, .max_index = -1, .enough = 1};
     rows->c.labels = rows->labels;
     rows->c.label_ptr = several ? rows->label_ptr : NULL;
     rows->c.indptr = rows->indptr;
@@ -32,7 +33,7 @@ static void test_good_text(void)
     const char *text = "# c\n\n+1 qid:3 1:0.5\t9:-2e-3 # 1:x\r\n -1\n";
     text_rows rows;
     snprintf(where, sizeof where, "good text");
-    read_text(&rows, text, TK_FLOAT64, -1, 0);
+    read_text(&rows, text, 1, -1, 0);
     check(rows.problem == TK_TEXT_GOOD && rows.at == (int64_t)strlen(text), "all of it is read");
     check(rows.c.n_rows == 2 && rows.c.n_entries == 2 && rows.c.n_hard == 0, "there are two rows of two entries");
     check(rows.labels[0] == 1 && rows.labels[1] == -1, "labels");
@@ -41,7 +42,7 @@ static void test_good_text(void)
     check(rows.indptr[1] == 2 && rows.indptr[2] == 2, "indptr");
     check(rows.c.first_index == -1, "nothing tells where indices begin");
 
-    read_text(&rows, "2,1 0:4\n3:0.1\n", TK_FLOAT32, -1, 1);
+    read_text(&rows, "2,1 0:4\n3:0.1\n", 0, -1, 1);
     check(rows.problem == TK_TEXT_GOOD && rows.c.n_rows == 2 && rows.c.n_labels == 2, "two labels, then none");
     check(rows.label_ptr[1] == 2 && rows.label_ptr[2] == 2, "label_ptr");
     check(((float *)rows.c.values)[0] == 4 && ((float *)rows.c.values)[1] == 0.1f, "values as floats");
@@ -53,7 +54,7 @@ static void test_enough(void)
     const char *text = "1 1:1\n2 1:1 2:1\n3\n";
     text_rows rows;
     snprintf(where, sizeof where, "enough");
-    read_text(&rows, text, TK_FLOAT64, 1, 0);
+    read_text(&rows, text, 1, 1, 0);
     rows.c.n_rows = rows.c.n_entries = rows.c.n_labels = rows.at = 0;
     rows.c.entry_cost = 1;
     rows.c.enough = 2;
@@ -86,7 +87,7 @@ static void test_bad_text(void)
     for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++) {
         text_rows rows;
         snprintf(where, sizeof where, "%.40s", cases[i].text);
-        read_text(&rows, cases[i].text, TK_FLOAT32, cases[i].first_index, 0);
+        read_text(&rows, cases[i].text, 0, cases[i].first_index, 0);
         check(rows.problem == cases[i].problem, "the kind of problem");
         check(rows.at == cases[i].at, "where the problem is");
     }
@@ -96,7 +97,7 @@ static void test_hard_numbers(void)
 {
     text_rows rows;
     snprintf(where, sizeof where, "hard numbers");
-    read_text(&rows, "1e300 1:2 2:9007199254740993.00000000000000001\n", TK_FLOAT64, 1, 0);
+    read_text(&rows, "1e300 1:2 2:9007199254740993.00000000000000001\n", 1, 1, 0);
     check(rows.problem == TK_TEXT_GOOD && rows.c.n_hard == 2, "they are left to the caller");
     check(rows.hard[0].begin == 0 && rows.hard[0].place == -1, "a label");
     check(rows.hard[1].begin == 12 && rows.hard[1].place == 1, "a value");
