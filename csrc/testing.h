@@ -226,6 +226,7 @@ static inline void make_map(feature_map *map, int r, int32_t d, kernel k, metric
     map->c.n_columns = d;
     map->c.scale = 0.75;
     map->c.decay = k == GAUSSIAN ? 0.5 : 0;
+    map->c.unit = 0;
     map->c.ranks = (const int64_t *)map->ranks.data;
     map->c.constant = map->constant;
     map->c.repeat = map->repeat;
