@@ -13,8 +13,8 @@ from .loss import radius2
 
 NAN = float("nan")
 TOGETHER = 2**15  # rows of several partitions that are brought into the order of the first one's cells
-# Multiply-adds for each row from which on margins are taken in parts, whose number shows in results. Each thread
-# takes one: it reads the slots that it updates, which nobody else reads then.
+# Multiply-adds for each row from which on margins are taken in parts, on the number of which results depend. Each
+# thread takes one: it reads the slots that it updates, which nobody else reads then.
 WORTH_PARTS, PARTS = 4000, 2
 # The same from which on there is more than one thread (bench/roofline.py, part e). With fewer, and so without parts,
 # slots go from one core to the other in each block: on near cores that gains a tenth, on far or busy ones it loses
