@@ -9,7 +9,7 @@ from unittest import mock
 
 from taylorkern import _core
 from taylorkern._data.rows import Rows
-from taylorkern._model.estimator import estimator as _model
+from taylorkern._model import estimator as _model
 from taylorkern._place import shift as _shift
 from taylorkern._train.problem import Problem
 

@@ -11,7 +11,7 @@ enum {
     LANES = 8,             /* rows that a dense walk takes at once; */
     MATRIX_LANES = 32,     /* with several tables, which are too large to be read for each eight rows */
     SLAB = 64,             /* vectors of tables that are added to in one walk */
-    SPARSE_ENTRIES = 1024, /* the tables of a sparse row: 8 or 12 bytes an entry, within the first cache */
+    SPARSE_ENTRIES = 1024, /* the tables of a sparse row: 8 or 12 bytes an entry, within the first-level cache */
     STEPS = 1024,          /* of a sparse row, that AdaGrad takes together */
     DENSE_BYTES = 1 << 16, /* the tables of LANES lanes together */
     /* Entries from one lane's tables to the next one's: a constant, so that one register addresses all lanes; and not a
@@ -47,7 +47,7 @@ static inline int64_t tk_share(int64_t n, int64_t most)
     return (n + shares - 1) / shares;
 }
 
-/* Slots of several tables that are taken at once: they stay in the first cache. */
+/* Slots of several tables that are taken at once: they stay in the first-level cache. */
 static inline int64_t tk_chunk(int64_t width, int64_t real_bytes)
 {
     const int64_t n = (1 << 14) / (width * real_bytes);

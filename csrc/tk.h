@@ -57,9 +57,9 @@ typedef struct {
     int32_t unit;           /* 1: s(x) is instead what makes |phi(x)| = 1; what is beyond the columns does not count */
     const int64_t *ranks;   /* [r + 1][d + 2]: ranks[p][j] = C(j + p - 1, p) */
     const double *constant; /* [r + 1]: factor of a monomial in which coordinate 0 fills exactly the lowest p places */
-    const double *repeat;   /* [r + 1]: factor for a coordinate that comes up for the e-th time (not coordinate 0) */
-    int32_t bare;           /* 1: all of these factors are 1 */
-    const double *series;   /* [r + 1]: c_k / k!, for tk_gram and unit rows */
+    const double *repeat; /* [r + 1]: factor for a coordinate that comes up for the e-th time (not 0); repeat[1] = 1 */
+    int32_t bare;         /* 1: all of these factors are 1 */
+    const double *series; /* [r + 1]: c_k / k!, for tk_gram and unit rows */
 } tk_map;
 
 /* K tables over the same slots, interleaved: table[slot * K + k]. */

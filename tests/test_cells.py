@@ -20,9 +20,9 @@ from taylorkern._data.expansion import Expansion
 from taylorkern._data.rows import Rows
 from taylorkern._place.cells import Cells, Partition, choose_cells
 from taylorkern._place.shift import Moved, shift_rows
-from taylorkern._train.certificate import Trained, certify, residuals_of
+from taylorkern._train.certificate import certify, residuals_of
 from taylorkern._train.loss import LABEL_LOSSES
-from taylorkern._train.problem import Problem
+from taylorkern._train.problem import Problem, Trained
 
 REALS = [np.float32, np.float64]
 SOLVERS = ("dual", "pegasos", "adagrad")

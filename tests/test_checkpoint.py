@@ -11,8 +11,8 @@ from safetensors.numpy import load_file
 from scipy import sparse
 
 from taylorkern import TaylorSVC, TaylorSVR
-from taylorkern._model.estimator import checkpoint as _checkpoint
-from taylorkern._model.estimator import safetensors as _safetensors
+from taylorkern._model import checkpoint as _checkpoint
+from taylorkern._model import safetensors as _safetensors
 from taylorkern._stream import chunks as _chunks
 
 SOLVERS = ("dual", "pegasos", "adagrad")

@@ -20,16 +20,16 @@ from taylorkern import (
     TaylorFeatures,
     TaylorSVC,
     TaylorSVR,
-    _degree,
-    _memory,
-    _pace,
-    _plan,
-    _plan_lost,
-    _plan_sample,
     plan,
     taylor_kernel,
 )
+from taylorkern._data import memory as _memory
+from taylorkern._model import degree as _degree
 from taylorkern._place.cells import choose_cells
+from taylorkern._plan import lost as _plan_lost
+from taylorkern._plan import pace as _pace
+from taylorkern._plan import plan as _plan
+from taylorkern._plan import sample as _plan_sample
 from taylorkern.kernel import fourier_error, kernel_error, residual, theorem1_bound
 
 NORMALIZE = pytest.mark.parametrize("normalize", ["auto", False], ids=["unit", "paper"])

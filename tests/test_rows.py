@@ -13,18 +13,18 @@ from taylorkern import (
     TaylorFeatures,
     TaylorOperator,
     TaylorSVC,
-    _check,
     _core,
-    _memory,
-    _predictor,
-    _rows,
     taylor_kernel,
 )
+from taylorkern._data import checks as _check
+from taylorkern._data import memory as _memory
+from taylorkern._data import rows as _rows
 from taylorkern._data.checks import check_rows
 from taylorkern._data.expansion import Expansion
 from taylorkern._data.memory import available_memory, check_memory
 from taylorkern._data.rows import Rows, dot_rows
 from taylorkern._data.threads import cut_evenly
+from taylorkern._model import predictor as _predictor
 from taylorkern.kernel import kernel_error, residual, taylor_operations
 
 X0 = np.zeros((4, 5))

@@ -27,11 +27,11 @@ from taylorkern._data import rows as _rows
 from taylorkern._data.checks import check_rows
 from taylorkern._data.expansion import Expansion
 from taylorkern._data.threads import Team
-from taylorkern._model.estimator import observe as _observe
+from taylorkern._model import observe as _observe
+from taylorkern._train import dual as _dual
+from taylorkern._train import loop as _train
+from taylorkern._train import primal as _primal
 from taylorkern._train.dual import Dual, dual_start
-from taylorkern._train.loop import dual as _dual
-from taylorkern._train.loop import loop as _train
-from taylorkern._train.loop import primal as _primal
 from taylorkern._train.loss import JOINT_LOSSES, LABEL_LOSSES, regression_loss
 from taylorkern._train.problem import Problem, padded
 

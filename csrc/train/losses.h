@@ -2,7 +2,7 @@
  *
  * To add one: write losses/<name>.h, with its formulas and its table tk_<name>; include it here and name it in its
  * list. That is all of the code: the passes are compiled for each loss in these lists, and Python reads names, kinds
- * and constants from the tables. Say it in the docstring of svm.py (labels) or svr.py (numbers); write its formulas in
+ * and constants from the tables. Say it in the docstring of svc.py (labels) or svr.py (numbers); write its formulas in
  * tests/reference.py, whose lists the tests go through. */
 #ifndef TK_LOSSES_H
 #define TK_LOSSES_H

@@ -1,5 +1,11 @@
 /* AVX2 with FMA: vectors of 256 bits; see vec.h. */
 #include <immintrin.h>
+/* n ones followed by zeros begin at [8 - n]; doubles take the same table two entries at a time. */
+#ifndef TK_MASKS
+#define TK_MASKS
+static const int32_t v_masks[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
+#endif
+
 #if TK_IS_FLOAT
 #define V __m256
 #define VLEN 8
@@ -16,7 +22,6 @@
 #define v_mask_f(n) _mm256_loadu_si256((const __m256i *)(v_masks + 8 - (n)))
 #define v_load_n(p, n) _mm256_maskload_ps(p, v_mask_f(n))
 #define v_store_n(p, v, n) _mm256_maskstore_ps(p, v_mask_f(n), v)
-#define v_first(n, a, b) _mm256_blendv_ps(b, a, _mm256_castsi256_ps(v_mask_f(n)))
 #else
 #define V __m256d
 #define VLEN 4
@@ -33,7 +38,6 @@
 #define v_mask_d(n) _mm256_loadu_si256((const __m256i *)(v_masks + 8 - 2 * (n)))
 #define v_load_n(p, n) _mm256_maskload_pd(p, v_mask_d(n))
 #define v_store_n(p, v, n) _mm256_maskstore_pd(p, v_mask_d(n), v)
-#define v_first(n, a, b) _mm256_blendv_pd(b, a, _mm256_castsi256_pd(v_mask_d(n)))
 #define v_widen(p) _mm256_cvtps_pd(_mm_loadu_ps(p))
 #endif
 

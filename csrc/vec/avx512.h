@@ -15,7 +15,6 @@
 #define v_min(a, b) _mm512_min_ps(a, b)
 #define v_load_n(p, n) _mm512_maskz_loadu_ps((__mmask16)((1u << (n)) - 1u), p)
 #define v_store_n(p, v, n) _mm512_mask_storeu_ps(p, (__mmask16)((1u << (n)) - 1u), v)
-#define v_first(n, a, b) _mm512_mask_blend_ps((__mmask16)((1u << (n)) - 1u), b, a)
 #else
 #define V __m512d
 #define VLEN 8
@@ -31,7 +30,6 @@
 #define v_min(a, b) _mm512_min_pd(a, b)
 #define v_load_n(p, n) _mm512_maskz_loadu_pd((__mmask8)((1u << (n)) - 1u), p)
 #define v_store_n(p, v, n) _mm512_mask_storeu_pd(p, (__mmask8)((1u << (n)) - 1u), v)
-#define v_first(n, a, b) _mm512_mask_blend_pd((__mmask8)((1u << (n)) - 1u), b, a)
 #define v_widen(p) _mm512_cvtps_pd(_mm256_loadu_ps(p))
 #endif
 

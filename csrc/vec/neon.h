@@ -12,7 +12,6 @@
 #define v_div(a, b) vdivq_f32(a, b)
 #define v_sqrt(a) vsqrtq_f32(a)
 #define v_min(a, b) vminq_f32(a, b)
-#define v_first(n, a, b) vbslq_f32(vreinterpretq_u32_s32(vld1q_s32(v_masks + 8 - (n))), a, b)
 #else
 #define V float64x2_t
 #define VLEN 2
@@ -25,7 +24,6 @@
 #define v_div(a, b) vdivq_f64(a, b)
 #define v_sqrt(a) vsqrtq_f64(a)
 #define v_min(a, b) vminq_f64(a, b)
-#define v_first(n, a, b) vbslq_f64(vreinterpretq_u64_s32(vld1q_s32(v_masks + 8 - 2 * (n))), a, b)
 #define v_widen(p) vcvt_f64_f32(vld1_f32(p))
 #endif
 #define v_zero() v_set1(0)

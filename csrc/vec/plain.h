@@ -11,7 +11,6 @@
 #define v_div(a, b) ((a) / (b))
 #define v_sqrt(a) NAME(square_root)(a)
 #define v_min(a, b) ((a) < (b) ? (a) : (b))
-#define v_first(n, a, b) ((n) ? (a) : (b))
 #define v_widen(p) ((real)(p)[0])
 
 #ifndef ULEN

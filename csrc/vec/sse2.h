@@ -13,8 +13,6 @@
 #define v_div(a, b) _mm_div_ps(a, b)
 #define v_sqrt(a) _mm_sqrt_ps(a)
 #define v_min(a, b) _mm_min_ps(a, b)
-#define v_mask_f(n) _mm_castsi128_ps(_mm_loadu_si128((const __m128i *)(v_masks + 8 - (n))))
-#define v_first(n, a, b) _mm_or_ps(_mm_and_ps(v_mask_f(n), a), _mm_andnot_ps(v_mask_f(n), b))
 #else
 #define V __m128d
 #define VLEN 2
@@ -28,8 +26,6 @@
 #define v_div(a, b) _mm_div_pd(a, b)
 #define v_sqrt(a) _mm_sqrt_pd(a)
 #define v_min(a, b) _mm_min_pd(a, b)
-#define v_mask_d(n) _mm_castsi128_pd(_mm_loadu_si128((const __m128i *)(v_masks + 8 - 2 * (n))))
-#define v_first(n, a, b) _mm_or_pd(_mm_and_pd(v_mask_d(n), a), _mm_andnot_pd(v_mask_d(n), b))
 #define v_widen(p) _mm_cvtps_pd(_mm_castsi128_ps(_mm_loadl_epi64((const __m128i *)(p))))
 #endif
 

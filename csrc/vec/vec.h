@@ -1,11 +1,10 @@
-/* A vector of reals and the few operations that the kernels need, for the instruction set this file is compiled for.
+/* A vector of reals and the few operations that the kernels need, for the instruction set that is compiled for.
  *
  * Included once per real type, with TK_IS_FLOAT set to 1 or 0. Each instruction set is a file that defines V (the
  * vector), VLEN (its length) and v_*; ULEN and u_shift(to, base, from), which is to[i] = from[i] + base, are the same
- * for unsigned integers. v_load_n and v_store_n touch the first n elements only,
- * 0 < n < VLEN, and read the others as 0; v_first takes the first n elements of one vector, 0 <= n <= VLEN, and the
- * others of another; v_widen makes doubles of as many floats. A product of matrices is done in tiles of TILE_ROWS x
- * TILE_VECTORS vectors, which are kept in registers; PAIRS says that there are some left for twice LANES factors.
+ * for unsigned integers. v_load_n and v_store_n touch the first n elements only, 0 < n < VLEN, and read the others as
+ * 0; v_widen makes doubles of as many floats. A product of matrices is done in tiles of TILE_ROWS x TILE_VECTORS
+ * vectors, which are kept in registers; PAIRS says that there are some left for twice LANES factors.
  */
 #undef V
 #undef VLEN
@@ -21,7 +20,6 @@
 #undef v_min
 #undef v_load_n
 #undef v_store_n
-#undef v_first
 #undef v_widen
 
 #undef TILE_ROWS
@@ -45,12 +43,6 @@
 #define v_keep(v) __asm__("" : "+v"(v))
 #else
 #define v_keep(v) (void)0
-#endif
-
-/* n ones followed by zeros begin at [8 - n]; doubles take the same table two entries at a time. */
-#if !defined(TK_SIMD_MASKS) && !defined(__AVX512F__)
-#define TK_SIMD_MASKS
-static const int32_t v_masks[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
 #endif
 
 #if defined(__AVX512F__)

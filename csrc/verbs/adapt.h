@@ -171,7 +171,7 @@ static NOINLINE void NAME(adapt_sparse)(const NAME(adapt_call) *call)
         verb.u = values + tk_base(rows, i);
         verb.h = squares + tk_base(rows, i);
         NAME(load_sparse)(rows, map, 0, 1, i, end, &c, &w);
-        NAME(fetch_row)(rows, i + 1, last);
+        NAME(prefetch_row)(rows, i + 1, last);
         NAME(find_places)(&w, &from, &to);
         w.s[0] *= *t;
         NAME(walk)(&w, visit, &verb, from, to);
@@ -193,7 +193,7 @@ static NOINLINE void NAME(adapt_dense)(const NAME(adapt_call) *call)
     NAME(walker) w = {.placed = 0};
     NAME(adapt_verb) verb = {.eta = (real)call->state->eta * (rate ? *rate : 1)};
     for (int64_t i = first; i < last && i < first + LANES; i++)
-        NAME(fetch_lane)(rows, tk_stored(rows, i));
+        NAME(prefetch_lane)(rows, tk_stored(rows, i));
     for (int64_t i = first, n; i < last; i += n, t += n) {
         verb.u = values + tk_base(rows, i);
         verb.h = squares + tk_base(rows, i);
@@ -228,7 +228,7 @@ static NOINLINE void NAME(adapt_tables)(const NAME(adapt_call) *call)
         else
             NAME(load_sparse)(rows, call->map, 0, 0, i, call->end, &c, &w);
         if (!walk_dense)
-            NAME(fetch_row)(rows, i + 1, call->last);
+            NAME(prefetch_row)(rows, i + 1, call->last);
         NAME(find_places)(&w, &from, &to);
         for (int32_t begin = 0; begin < width;) {
             begin = NAME(begin_slab)(slab, begin, slab->n_rows);

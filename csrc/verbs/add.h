@@ -229,7 +229,7 @@ static FORCE_INLINE void NAME(add_sparse)(const NAME(add_call) *call, const int 
         int32_t from = top, to = end;
         verb.u = table + tk_base(rows, i);
         NAME(load_sparse)(rows, map, bare, 1, i, end, &c, &w);
-        NAME(fetch_row)(rows, i + 1, last);
+        NAME(prefetch_row)(rows, i + 1, last);
         NAME(find_places)(&w, &from, &to);
         w.s[0] *= *t;
         NAME(walk)(&w, visit, &verb, from, to);
@@ -250,7 +250,7 @@ static FORCE_INLINE void NAME(add_dense)(const NAME(add_call) *call, const int b
     const real *t = call->t;
     real *table = call->table->values;
     for (int64_t i = first; i < last && i < first + LANES; i++)
-        NAME(fetch_lane)(rows, tk_stored(rows, i));
+        NAME(prefetch_lane)(rows, tk_stored(rows, i));
     for (int64_t i = first, n; i < last; i += n, t += n) {
         verb.u = table + tk_base(rows, i);
         n = NAME(load_dense)(rows, map, i, last, end, LANES, &c, &w);

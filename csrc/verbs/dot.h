@@ -218,7 +218,7 @@ static FORCE_INLINE void NAME(dot_sparse)(const NAME(dot_call) *call, const int 
     for (int64_t i = first; i < last; i++, out++) {
         verb.u = table + tk_base(rows, i);
         NAME(load_sparse)(rows, map, bare, 1, i, parts->tops[parts->n], &c, &w);
-        NAME(fetch_row)(rows, i + 1, last);
+        NAME(prefetch_row)(rows, i + 1, last);
         for (int p = 0; p < parts->n; p++) {
             int32_t top = parts->tops[p], end = parts->tops[p + 1];
             NAME(find_places)(&w, &top, &end);
@@ -244,7 +244,7 @@ static FORCE_INLINE void NAME(dot_dense)(const NAME(dot_call) *call, const int b
     const real *table = call->table->values;
     real *out = call->out;
     for (int64_t i = first; i < last && i < first + LANES; i++)
-        NAME(fetch_lane)(rows, tk_stored(rows, i));
+        NAME(prefetch_lane)(rows, tk_stored(rows, i));
     for (int64_t i = first, n; i < last; i += n, out += n) {
         verb.u = table + tk_base(rows, i);
         n = NAME(load_dense)(rows, map, i, last, parts->tops[parts->n], LANES, &c, &w);
@@ -280,7 +280,7 @@ static FORCE_INLINE void NAME(dot_tables)(const NAME(dot_call) *call, const int 
         else
             NAME(load_sparse)(rows, call->map, bare, 0, i, parts->tops[parts->n], &c, &w);
         if (!walk_dense)
-            NAME(fetch_row)(rows, i + 1, call->last);
+            NAME(prefetch_row)(rows, i + 1, call->last);
         for (int p = 0; p < parts->n; p++) {
             int32_t top = parts->tops[p], end = parts->tops[p + 1];
             NAME(find_places)(&w, &top, &end);

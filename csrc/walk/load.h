@@ -65,9 +65,9 @@ static FORCE_INLINE int32_t NAME(find_head)(const NAME(walker) *w)
     return head;
 }
 
-/* Row i is next: it is fetched while the one before it is walked. Longer rows than two cache lines are as good as
- * fetched when they have begun. */
-static FORCE_INLINE void NAME(fetch_row)(const tk_rows *rows, int64_t i, int64_t last)
+/* Prefetches row i while the row before it is walked: its first and last cache lines. The CPU itself prefetches what is
+ * between. */
+static FORCE_INLINE void NAME(prefetch_row)(const tk_rows *rows, int64_t i, int64_t last)
 {
     if (i >= last || !rows->indptr)
         return;
@@ -84,8 +84,8 @@ static FORCE_INLINE void NAME(fetch_row)(const tk_rows *rows, int64_t i, int64_t
     TK_PREFETCH(rows->indices + ends[1] - 1);
 }
 
-/* The same of a row that is one of several lanes. */
-static FORCE_INLINE void NAME(fetch_lane)(const tk_rows *rows, int64_t i)
+/* Prefetches the row that is stored at i, for a lane. */
+static FORCE_INLINE void NAME(prefetch_lane)(const tk_rows *rows, int64_t i)
 {
     const int32_t d = rows->n_columns;
     if (!rows->indptr)
@@ -213,7 +213,7 @@ static NOINLINE int NAME(load_dense)(const tk_rows *rows, const tk_map *map, int
 {
     const int n = tk_alike(rows, i, last, lanes);
     for (int64_t next = i + n; next < last && next < i + 2 * n; next++)
-        NAME(fetch_lane)(rows, tk_stored(rows, next));
+        NAME(prefetch_lane)(rows, tk_stored(rows, next));
     w->coord = NULL;
     w->offset = NULL;
     NAME(begin_row)(w, map, rows->n_columns, rows->n_columns, c);

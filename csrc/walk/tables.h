@@ -89,10 +89,10 @@ typedef struct {
     const real *x;        /* x[t * step + b] */
     const real *constant; /* constant[p * step + b] */
     real s;               /* multiplies the table */
-    int32_t known;        /* offsets of entries that use coordinates up to this one only are not asked for */
+    int32_t known;        /* the offsets of entries that use coordinates up to this one only are never read */
 } NAME(built);
 
-/* The table of p places, from the smaller ones. Where there are no offsets they are the numbers of the entries. */
+/* The table of p places, from the smaller ones. Of dense rows there are no offsets: offset[k] would be k. */
 static FORCE_INLINE void NAME(build_table)(const NAME(walker) *w, const NAME(built) *rows, const int bare,
                                            const int lanes, int p, const uint32_t *offset, const real *value,
                                            uint32_t *to_offset, real *to)
@@ -100,7 +100,7 @@ static FORCE_INLINE void NAME(build_table)(const NAME(walker) *w, const NAME(bui
     const tk_map *map = w->map;
     const int64_t *ranks = NAME(ranks)(map, p), *counts = NAME(ranks)(map, p - 1) + 1;
     const int32_t m = w->m, *coord = w->coord;
-    const uint32_t *from_offset = offset + w->at[p - 1];
+    const uint32_t *from_offset = offset ? offset + w->at[p - 1] : NULL;
     const real *from = value + w->at[p - 1], *x = rows->x;
     int64_t at = 1;
     UNROLL for (int b = 0; b < lanes; b++)
@@ -133,8 +133,8 @@ static FORCE_INLINE void NAME(build_table)(const NAME(walker) *w, const NAME(bui
     }
 }
 
-/* All tables of so many rows, whose numbers, 1..m, are also at x, one behind the other. The offsets of the table of one
- * place, which are the coordinates, are there. */
+/* All tables of so many rows, whose numbers 1..m are also contiguous at x. The offsets of the table of one place are
+ * the coordinates, which the caller has written. */
 static FORCE_INLINE void NAME(build_tables)(const NAME(walker) *w, NAME(built) *rows, const int bare, const int lanes,
                                             const real *x, uint32_t *offset, real *value)
 {
@@ -146,6 +146,6 @@ static FORCE_INLINE void NAME(build_tables)(const NAME(walker) *w, NAME(built) *
     }
     for (int p = 2; p <= w->q; p++) {
         rows->known = p == w->q ? w->head : 0;
-        NAME(build_table)(w, rows, bare, lanes, p, offset, value, offset + w->at[p], value + w->at[p]);
+        NAME(build_table)(w, rows, bare, lanes, p, offset, value, offset ? offset + w->at[p] : NULL, value + w->at[p]);
     }
 }

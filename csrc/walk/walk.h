@@ -1,16 +1,16 @@
-/* The monomial walk: every nonzero monomial of a row (or of a few rows at once).
+/* The monomial walk: every nonzero monomial of a row (or of a few rows at once). Read this first.
  *
- * Included once per real type. A row is its nonzeros 1..m with coordinates coord[1] < ... < coord[m], and the constant
- * coordinate 0 in front. A monomial is a multiset t_1 <= ... <= t_r of 0..m; its slot is the sum of
- * ranks[p][coord[t_p]].
+ * Included once per real type. load.h makes rows ready for the walk, and the verbs (verbs/) are its visitors. A row is
+ * its nonzeros 1..m with coordinates coord[1] < ... < coord[m], and the constant coordinate 0 in front. A monomial is a
+ * multiset t_1 <= ... <= t_r of 0..m; its slot is the sum of ranks[p][coord[t_p]].
  *
  * Two ideas carry everything:
  *
  * 1. All multisets of p places over 0..m, in the order of their slots, are a table of (offset, value). Those that use
  *    0..t only are a prefix of it, of length C(t + p, p). So for a fixed suffix t_{q+1} <= ... <= t_r the monomials are
  *    a run over the first C(t_{q+1} + q, q) entries of the table of q places: slot = base + offset, monomial =
- *    scale * value. The tables of 0, 1, ..., q places are small, are built once per row, and stay in the nearest cache
- *    while the suffixes go by. Neighbouring suffixes share the loads of (offset, value).
+ *    scale * value. The tables of 0, 1, ..., q places are small, are built once per row (tables.h), and stay in the
+ * first-level cache while the suffixes go by. Neighbouring suffixes share the loads of (offset, value).
  *
  * 2. Rows that share their coordinates (dense rows) share suffixes, bases and offsets. They are walked several at a
  * time, and each number of the big table that is loaded serves them all.
@@ -20,8 +20,8 @@
  * taken by whole vectors.
  *
  * The metric: an entry of a table that is all constant, in p places, has the value constant[p]; and a coordinate that
- * comes up for the e-th time, within an entry or along a suffix, multiplies by repeat[e], where repeat[1] = 1. Only
- * where a table begins does neither know of the other: an entry that uses t itself, after a suffix whose lowest
+ * comes up for the e-th time, within an entry or along a suffix, multiplies by repeat[e], where repeat[1] = 1. A
+ * table's values do not know the suffix, which matters to entries that use t itself after a suffix whose lowest
  * coordinate is t. So a suffix goes with entries that use 0..t-1 only; then t takes one place more, and one more, each
  * time with a factor of its own and with a smaller table, until no place is left. Under a bare map all factors are 1,
  * and a suffix takes all entries that use 0..t at once.
