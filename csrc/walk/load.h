@@ -211,6 +211,14 @@ static FORCE_INLINE void NAME(load_lane)(const tk_rows *rows, int64_t i, int lan
 static NOINLINE int NAME(load_dense)(const tk_rows *rows, const tk_map *map, int64_t i, int64_t last, int32_t end,
                                      int lanes, const NAME(scratch) *c, NAME(walker) *w)
 {
+    static const uint32_t lane_at[LANES] = {0,
+                                            LANE_STRIDE,
+                                            2 * LANE_STRIDE,
+                                            3 * LANE_STRIDE,
+                                            4 * LANE_STRIDE,
+                                            5 * LANE_STRIDE,
+                                            6 * LANE_STRIDE,
+                                            7 * LANE_STRIDE};
     const int n = tk_alike(rows, i, last, lanes);
     for (int64_t next = i + n; next < last && next < i + 2 * n; next++)
         NAME(prefetch_lane)(rows, tk_stored(rows, next));
@@ -222,9 +230,9 @@ static NOINLINE int NAME(load_dense)(const tk_rows *rows, const tk_map *map, int
         real *value = c->value + first * LANE_STRIDE, *column = value + ONE_PLACE, *x = c->x + first;
         for (int b = 0; b < LANES; b++)
             NAME(load_lane)(rows, first + b < n ? i + first + b : -1, lanes, first + b, c, w, column + b * LANE_STRIDE);
-        for (int32_t j = 1; j <= w->m; j++) UNROLL
-            for (int b = 0; b < LANES; b++)
-                x[(int64_t)j * lanes + b] = column[b * LANE_STRIDE + j];
+        for (int32_t j = 1; j <= w->m; j++)
+            for (int b = 0; b < LANES; b += WLEN)
+                w_store(x + (int64_t)j * lanes + b, NAME(w_gather)(column + j, lane_at + b));
         NAME(built) row = {lanes, x, w->constant + first, 1, 0};
         if (first < n)
             NAME(build_tables)(w, &row, map->bare, LANES, column, NULL, value);
