@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from .._data.rows import is_csr
-from .._train.certificate import residuals_of
+from .._train.certificate import residuals_in_forms
 
 # The mean share that is cut, from which on it is looked at, and from which on hardly anything of the kernel is left.
 # Rows that are predicted, from so many others each, among so many. What their mean score has to be better by; where
@@ -43,8 +43,7 @@ def warning_of(problem, margins):
     expansion = problem.expansion
     if expansion.kernel != "gaussian" or not expansion.is_cut or problem.n_rows < FEWEST:
         return None
-    residuals = np.mean([residuals_of(problem, form)[0] for form in problem.rows.forms()], axis=0)
-    cut = float(residuals.mean())
+    cut = float(np.mean([residuals for residuals, _ in residuals_in_forms(problem)]))
     if cut <= CUT:
         return None
     among = min(AMONG, int(NUMBERS / max(problem.rows.mean_nonzeros, 1)))

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import sparse
 
-from .._train.certificate import Ends, draw, in_one, of_drawn, residuals_of
+from .._train.certificate import Ends, draw, in_one, of_drawn
 from .._train.problem import Trained
 
 
@@ -75,8 +75,7 @@ class Gathering:
         few = self.problem_of(X, np.concatenate(ys))
         alpha = np.concatenate([self.solver.dual_point(i, i + 1) for i in self.wanted])
         places = np.searchsorted(self.wanted, self.drawn)
-        forms = [residuals_of(few, form) for form in few.rows.forms()]
-        return of_drawn(few, alpha, self.size[self.wanted], self.total, forms, places)
+        return of_drawn(few, alpha, self.size[self.wanted], self.total, places)
 
     def _best(self, best):
         """Of each output the best candidate, as tables that predict."""

@@ -157,7 +157,7 @@ def certify(problem, primal, trained, alpha, norm2, random, in_cells=None):
     margins = ends.exact_margins(problem, trained)
     ends.add(problem, [margins], alpha)
     dual = np.full(problem.n_problems, NAN) if alpha is None else problem.dual(alpha, norm2)
-    sampled = None if alpha is None else sampled_sums(problem, alpha, ends.forms, random)
+    sampled = None if alpha is None else sampled_sums(problem, alpha, random)
     bounds = ends.bounds(primal, trained.norm2, norm2, sampled)
     if not problem.cells:
         return in_one(primal, dual, bounds, ends.theorem1(), ends.n_underflowed)
@@ -209,7 +209,6 @@ class Ends:
         self.roots: Any = 0.0  # the same of the weights
         self.zero, self.weight = np.zeros(n_problems), np.zeros(n_problems)
         self.n_underflowed = 0
-        self.forms: Any = None  # of the last chunk
 
     def exact_margins(self, problem, trained, by=1.0):
         """The margins of some rows under the element of the exact kernel's space that a model is.
@@ -219,7 +218,7 @@ class Ends:
         if self.projected is None:
             return trained.margins
         if problem.rows.next is None:
-            residuals, _ = residuals_of(problem, problem.rows)
+            ((residuals, _),) = residuals_in_forms(problem)
             return problem.scaled(trained.margins, np.sqrt(1 - residuals)[:, None])
         walked, rows = getattr(self.projected, trained.walked), problem.rows.without_factors()
         f = dot_rows(rows, self.projected, walked, trained.table, problem.n_jobs)[:, : problem.n_outputs]
@@ -228,9 +227,9 @@ class Ends:
     def add(self, problem, margins, alpha):
         """A chunk: its problem, the exact margins of its rows for each candidate, and their dual point or None."""
         share = problem.n_rows / self.n_rows
-        self.forms = [residuals_of(problem, form) for form in problem.rows.forms()]
-        roots = [np.sqrt(residuals) for residuals, _ in self.forms]
-        self.n_underflowed += int(np.all([gone for _, gone in self.forms], axis=0).sum())
+        forms = residuals_in_forms(problem)
+        roots = [np.sqrt(residuals) for residuals, _ in forms]
+        self.n_underflowed += int(np.all([gone for _, gone in forms], axis=0).sum())
         self.roots = self.roots + sums_in_cells(problem, problem.omega(), roots) / self.n_rows
         self.zero += problem.at_zero() * share
         self.weight += problem.mean(np.ones(problem.n_rows)) * share
@@ -331,7 +330,7 @@ def _certificate(numbers, n_underflowed):
 def _of_cells(problem, trained, margins, alpha, in_cells, ends, bounds):
     """(a certificate for each cell, the bounds that their ends add up to); `margins` are the exact ones."""
     model, point = in_cells
-    kept, gone = point, ends.forms[0][1]
+    kept, ((_, gone),) = point, residuals_in_forms(problem)
     cuts: Any = ends.cuts() if alpha is not None else None
     if alpha is not None and ends.kept is not None:
         kept = problem.weight_norms_in_cells(ends.kept)
@@ -390,6 +389,13 @@ def _interrupted(primal, dual, high):
     return Certificate(primal, dual, gap, gap / primal if primal != 0 else 0.0, (0.0, high), (0.0, high), NAN, NAN, 0)
 
 
+def residuals_in_forms(problem):
+    """What `residuals_of` says of each form of a problem's rows, computed once."""
+    if problem.residuals is None:
+        problem.residuals = [residuals_of(problem, form) for form in problem.rows.forms()]
+    return problem.residuals
+
+
 def residuals_of(problem, form):
     """(|Pperp phi(x)|^2 of each row in one form of it, whether it has no features left)."""
     expansion, gone = problem.expansion, np.zeros(problem.n_rows, dtype=bool)
@@ -425,7 +431,7 @@ def _gone(expansion, squares, dtype):
     return gone
 
 
-def sampled_sums(problem, alpha, forms, random):
+def sampled_sums(problem, alpha, random):
     """Unbiased estimates of |sum_i alpha_ik y_ik Pperp psi(x_i)|^2, for each problem.
 
     Returns them, their standard errors, and the standard error of their sum. Rows are drawn with probabilities
@@ -436,10 +442,10 @@ def sampled_sums(problem, alpha, forms, random):
         unknown = np.full(problem.n_problems, NAN)
         return unknown, unknown, NAN
     none = np.zeros(problem.n_problems), np.zeros(problem.n_problems), 0.0
-    if not any(residuals.any() for residuals, _ in forms):
+    if not any(residuals.any() for residuals, _ in residuals_in_forms(problem)):
         return none
     size, total, drawn = draw(alpha, random)
-    return none if total <= 0 else of_drawn(problem, alpha, size, total, forms, drawn)
+    return none if total <= 0 else of_drawn(problem, alpha, size, total, drawn)
 
 
 def draw(alpha, random):
@@ -454,18 +460,18 @@ def draw(alpha, random):
     return size, total, np.minimum(drawn, len(size) - 1)
 
 
-def of_drawn(problem, alpha, size, total, forms, drawn):
+def of_drawn(problem, alpha, size, total, drawn):
     """The estimates of `sampled_sums` from rows of a problem that were drawn."""
     rows = drawn.astype(np.int32).reshape(BLOCKS, -1)
     n, at_once = rows.shape[1], max(1, PAIRS // rows.shape[1] ** 2)
-    parts = [_products_of_sums(problem, alpha, size, forms, rows[b : b + at_once]) for b in range(0, BLOCKS, at_once)]
+    parts = [_products_of_sums(problem, alpha, size, rows[b : b + at_once]) for b in range(0, BLOCKS, at_once)]
     means = np.concatenate(parts) * (total**2 / (n * (n - 1)))
     return means.mean(axis=0), *(values.std(axis=0, ddof=1) / sqrt(BLOCKS) for values in (means, means.sum(axis=1)))
 
 
-def _products_of_sums(problem, alpha, size, forms, rows):
+def _products_of_sums(problem, alpha, size, rows):
     """What the pairs in each block (each line) of rows add up to, for each problem."""
-    pairs = zip(problem.rows.forms(), forms, strict=True)
+    pairs = zip(problem.rows.forms(), residuals_in_forms(problem), strict=True)
     cut = sum(_cuts(problem, form, residuals, rows) for form, (residuals, _) in pairs)
     cut[:, np.eye(rows.shape[1], dtype=bool)] = 0
     signed = alpha[rows] / size[rows, None]

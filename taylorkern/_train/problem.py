@@ -85,6 +85,7 @@ class Problem:
         self.used: Any = None  # the numbers of these rows among the user's, when some were left out
         self.whole: Any = None  # an array or CSR: the rows with all that has been left out of them, or None
         self.given: Any = None  # the same rows as they came
+        self.residuals: Any = None  # see certificate.residuals_in_forms
 
     @property
     def width(self):
