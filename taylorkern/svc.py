@@ -42,10 +42,11 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
     Parameters
     ----------
     degree : int or "auto", default="auto"
-        The degree r at which the kernel's series is cut. "auto" is the least one that cuts a thousandth of the rows'
-        norm at most, told by a closed form of X alone; but no higher than that the median row has 1000 monomials (or
-        2), and that the tables fit into `memory_limit` (by default 256 MiB). With `partial_fit` the first batch
-        decides. Of the polynomial kernel, which is not cut, "auto" is 3.
+        The degree r at which the kernel's series is cut. "auto" is the least one from 2 on that cuts a thousandth of
+        the rows' norm at most, told by a closed form of X alone. Beyond 2 it is no higher than that the median row has
+        1000 monomials, or the table of dense rows 2500; the tables have to fit into `memory_limit` (by default 256
+        MiB), at degree 1 if need be. With `partial_fit` the first batch decides. Of the polynomial kernel, which is not
+        cut, "auto" is 3.
     gamma : {"scale", "auto"} or float, default="scale"
         The bandwidth, with the meaning that it has in `sklearn.svm.SVC`, of the data as given.
     kernel : {"gaussian", "rbf", "exponential", "polynomial", "poly"} or sequence of float, default="gaussian"
@@ -82,13 +83,14 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
         Rows are divided into cells so many times, and the kernel is the mean of them: no row is near the border of a
         cell in all of them. Training takes as many times longer.
     n_axes : int, default=None
-        Rows are expanded along so many of their principal axes; what lies beyond those only counts for the norm of a
-        row. For long rows, such as images, whose monomials are too many: the Gaussian kernel does not change when rows
-        are rotated, and most of them lies along the first axes. The names of monomials are then those of axes.
+        Rows are expanded along so many of their principal axes; what lies beyond those is left out (of rows that are
+        no unit rows it counts for their norm). For long rows, such as images, whose monomials are too many: the
+        Gaussian kernel does not change when rows are rotated, and most of them lies along the first axes. The names of
+        monomials are then those of axes.
     multi_class : {"ovr", "crammer_singer", "multinomial"}, default="ovr"
         What is trained when there are more than two classes. "ovr": each class against the rest. "crammer_singer": the
         hinge loss of Crammer and Singer, one problem for all classes. "multinomial": their cross entropy, with
-        loss="log_loss".
+        `predict_proba`.
     class_weight : dict or "balanced", default=None
         C is multiplied by the weight of a row's class. With more than two classes and "ovr", as in
         `sklearn.svm.LinearSVC`: in the problem of a class against the rest its own rows get its weight, the others 1.
@@ -133,7 +135,8 @@ class TaylorSVC(ClassifierMixin, TaylorModel):
     shift_ : ndarray of shape (n_features_in_,)
         What was subtracted from each column. With cells: for each partition an array of shape (cells, n_features_in_).
     monomial_coef_ : ndarray of shape (1, n_slots_) or (n_classes, n_slots_)
-        The weights of the features that `TaylorFeatures` makes of the shifted rows; built when asked for.
+        The weights of the features that `TaylorFeatures` makes of the shifted rows, with the same `normalize`; built
+        when asked for.
     support_ : ndarray of int32 of shape (n_support,)
         After "dual" and "pegasos": the numbers, rising, of the training rows with a nonzero alpha, for any of several
         outputs. No other row has a part in the model. Rows of weight 0, which are left out, count in the numbering.

@@ -91,7 +91,8 @@ class TaylorSVR(RegressorMixin, TaylorModel):
     offset_ : float or ndarray of shape (n_targets,)
         What was subtracted from the targets, and is added to predictions.
     monomial_coef_ : ndarray of shape (n_slots_,) or (n_targets, n_slots_)
-        The weights of the features that `TaylorFeatures` makes of the shifted rows; built when asked for.
+        The weights of the features that `TaylorFeatures` makes of the shifted rows, with the same `normalize`; built
+        when asked for.
     support_ : ndarray of int32 of shape (n_support,)
         After "dual" and "pegasos": the numbers, rising, of the training rows with a nonzero alpha, for any of several
         targets. No other row has a part in the model. Rows of weight 0, which are left out, count in the numbering.

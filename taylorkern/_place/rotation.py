@@ -1,8 +1,8 @@
 """Rows along their principal axes: another isometry, for rows that are too long for their monomials to be walked.
 
 The Gaussian kernel does not change when rows are rotated. Along their principal axes most of a row lies in its first
-coordinates, and only monomials of those are kept; the others count in s(x) alone. That is still an orthogonal
-projection of the exact features, so that everything that holds for a model holds for this one.
+coordinates, and only monomials of those are kept; the others count in s(x) alone, and not even there in unit rows. That
+is still an orthogonal projection of the exact features, so that everything that holds for a model holds for this one.
 """
 
 import numpy as np
